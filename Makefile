@@ -1,0 +1,51 @@
+# Two commands do everything on a fresh machine: `make chat` and `make test`.
+PYTHON ?= python3
+# TORCH=system reuses a torch that is already installed for $(PYTHON) instead of downloading one.
+TORCH ?= pinned
+VENV := .venv
+BIN := $(VENV)/bin
+ifeq ($(TORCH),system)
+VENV_FLAGS := --system-site-packages
+CONSTRAINTS := $(VENV)/constraints.txt
+else
+CONSTRAINTS := constraints.txt
+endif
+
+.PHONY: chat test soak lint types wheel screenshots clean
+
+chat: $(VENV)/.installed
+	$(BIN)/dsv4chat
+
+test: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak and not gpu" tests
+
+soak: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -m soak --timeout 3600 -rA --no-header tests
+
+lint: $(VENV)/.dev-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev-installed
+	$(BIN)/mypy
+
+wheel: $(VENV)/.dev-installed
+	$(BIN)/python -m build --wheel
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info
+
+$(VENV)/constraints.txt: constraints.txt
+	$(PYTHON) -c 'import torch' || (echo "TORCH=system: $(PYTHON) has no torch; install one or run plain 'make chat'." >&2; exit 1)
+	$(PYTHON) -m venv $(VENV_FLAGS) $(VENV)
+	grep -v '^torch==' constraints.txt > $@
+
+$(VENV)/.installed: pyproject.toml constraints.txt $(filter $(VENV)/%,$(CONSTRAINTS))
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV_FLAGS) $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c $(CONSTRAINTS) -e .
+	touch $@
+
+$(VENV)/.dev-installed: pyproject.toml constraints.txt $(filter $(VENV)/%,$(CONSTRAINTS))
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV_FLAGS) $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c $(CONSTRAINTS) -e ".[dev]"
+	touch $@ $(VENV)/.installed

@@ -1,0 +1,227 @@
+"""Messages between the app and the runtime's child process: typed, versioned, without torch or numpy.
+
+A connection carries frames: a 4-byte little-endian length, then that many bytes of MessagePack. The child
+speaks first (`Hello`); a `Hello.version` other than `PROTOCOL_VERSION` ends the conversation with a sentence.
+Times are milliseconds, sizes bytes, probabilities natural logarithms.
+"""
+
+from typing import Any
+
+import msgspec
+
+PROTOCOL_VERSION = 1
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+
+
+class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to choose the next token. The defaults are neutral: the model's own distribution.
+
+    Order: repetition penalty (logit > 0 divided, else multiplied) over the distinct ids of the last
+    `penalty_window` tokens, prompt included; temperature; top-k; top-p; min-p; one draw from a counter-based
+    generator of (seed, step). Temperature 0 is argmax, lowest id on ties.
+    """
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    penalty_window: int = 256
+    seed: int | None = None
+    max_tokens: int | None = None
+    ignore_eos: bool = False
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True):
+    """Base of every message; the class name is the tag."""
+
+
+# ---- app -> child ------------------------------------------------------------------------------------
+
+
+class Load(Message):
+    """Load a model: a folder, or "demo". Answered by `Loading`* then `Ready`, or by `Failed`."""
+
+    model: str = "demo"
+    device: str = "auto"
+    dtype: str = "auto"
+    kv_dtype: str = "auto"
+    max_context: int | None = None
+
+
+class Generate(Message):
+    """Continue `ids` (the whole prompt of the turn). Answered by `Prefill`*, `Token`*, then `Finished` or `Failed`.
+
+    turn: the caller's number for this request, repeated in every answer to it.
+    conversation: whose cache to use.
+    boundaries: positions in `ids` where the conversation may return to (ends of rendered messages, right
+        after each `<｜Assistant｜>`); the engine keeps a checkpoint of its small state there.
+    alternatives: how many of the most probable tokens to report with each token.
+    """
+
+    turn: int
+    conversation: str
+    ids: list[int]
+    sampling: SamplingParams = SamplingParams()
+    boundaries: list[int] = []
+    alternatives: int = 0
+
+
+class Stop(Message):
+    """End the running turn after the current token; its `Finished` has reason "stopped"."""
+
+    turn: int
+
+
+class Drop(Message):
+    """Forget a conversation's cache."""
+
+    conversation: str
+
+
+class Ping(Message):
+    """Answered by `Pong`, also while a turn is running."""
+
+    number: int
+
+
+class Shutdown(Message):
+    """End the child."""
+
+
+# ---- child -> app ------------------------------------------------------------------------------------
+
+
+class Hello(Message):
+    """First frame of a child."""
+
+    version: int
+    pid: int
+
+
+class Loading(Message):
+    """Progress of a load. `seconds_left` is None until it can be estimated."""
+
+    stage: str
+    bytes_done: int = 0
+    bytes_total: int = 0
+    tensors_done: int = 0
+    tensors_total: int = 0
+    seconds_left: float | None = None
+
+
+class Ready(Message):
+    """The model is loaded. `layer_kinds`: "window", "csa" or "hca", one a layer."""
+
+    model: str
+    path: str
+    layers: int
+    layer_kinds: list[str]
+    hidden_size: int
+    vocab_size: int
+    parameters: int
+    weight_bytes: int
+    device: str
+    dtype: str
+    kv_dtype: str
+    max_context: int
+    has_tokenizer: bool
+    load_seconds: float
+
+
+class Prefill(Message):
+    """Progress of a prefill: `done` of `total` ids fed, after `reused` ids found in the cache."""
+
+    turn: int
+    done: int
+    total: int
+    reused: int
+
+
+class Alternative(msgspec.Struct, frozen=True, array_like=True):
+    """One of the most probable tokens at a step."""
+
+    id: int
+    text: str
+    logprob: float
+
+
+class Token(Message):
+    """One generated token (never the stop token).
+
+    text: the piece of text this token completes ("" while a character is still unfinished, or without a tokenizer).
+    residual: |X|, the largest absolute element of the residual stream after each layer, one a layer.
+    milliseconds: from the previous token (the first: one decode step, prefill excluded).
+    """
+
+    turn: int
+    id: int
+    text: str
+    logprob: float
+    milliseconds: float
+    residual: list[float]
+    alternatives: list[Alternative] = []
+
+
+class Finished(Message):
+    """End of a turn. reason: "stop" (end token), "length" (max_tokens or context), "stopped" (on request).
+
+    stop_id: the sampled stop token (not fed, not yielded), or None.
+    tail: text held back at the end (an unfinished character), to be shown.
+    """
+
+    turn: int
+    reason: str
+    prefilled: int
+    reused: int
+    tokens: int
+    ttft_ms: float
+    prefill_ms: float
+    first_decode_ms: float
+    tokens_per_second: float
+    stop_id: int | None = None
+    tail: str = ""
+
+
+class Failed(Message):
+    """A request could not be done. kind: the error's class name; message: a sentence for a person."""
+
+    kind: str
+    message: str
+    turn: int | None = None
+
+
+class Pong(Message):
+    """Answer to `Ping`."""
+
+    number: int
+
+
+Request = Load | Generate | Stop | Drop | Ping | Shutdown
+Reply = Hello | Loading | Ready | Prefill | Token | Finished | Failed | Pong
+
+_encoder = msgspec.msgpack.Encoder()
+_request_decoder = msgspec.msgpack.Decoder(Request)
+_reply_decoder = msgspec.msgpack.Decoder(Reply)
+
+
+def frame(message: Request | Reply) -> bytes:
+    """The bytes that carry one message."""
+    body = _encoder.encode(message)
+    return len(body).to_bytes(4, "little") + body
+
+
+def read_request(body: bytes) -> Request:
+    """A message from the app. Raises msgspec.DecodeError (or its subclass ValidationError) on anything else."""
+    return _request_decoder.decode(body)
+
+
+def read_reply(body: bytes) -> Reply:
+    """A message from the child. Raises msgspec.DecodeError on anything else."""
+    return _reply_decoder.decode(body)
+
+
+def describe(message: Message) -> dict[str, Any]:
+    """A message as plain data, for logs."""
+    result: dict[str, Any] = msgspec.to_builtins(message)
+    return result
