@@ -1,13 +1,13 @@
 """The compiled training corpus on disk: token arrays that the trainer reads with numpy alone.
 
-A corpus folder holds `corpus.json` (vocabulary size, seed, counts, sha256 of every array) and one xz file of raw
-little-endian numbers for each array:
+A corpus folder holds `corpus.json` (vocabulary size, seed, counts, sha256 of every array) and one xz file of
+raw little-endian numbers for each array:
 
     pretrain_ids      uint16 (P,)    documents back to back, each ends with EOS, none begins with BOS
     pretrain_offsets  uint32 (D+1,)  document d is pretrain_ids[offsets[d]:offsets[d+1]]
     conv_ids          uint16 (C,)    whole rendered conversations, BOS ... EOS, in random order
     conv_offsets      uint32 (N+1,)
-    conv_mask         uint8  (C,)    1: this token is something the model should say (inside an assistant turn,
+    conv_mask         uint8  (C,)    1: this token is something the model should say (in an assistant turn,
                                      </think> and EOS included); 0: prompt, tools, user text, <think> openers.
                                      mask[i] belongs to ids[i] as a *target*
     heldout_ids / heldout_offsets / heldout_mask   the same for conversations never trained on
