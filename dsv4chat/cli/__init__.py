@@ -1,0 +1,85 @@
+"""The command line: `dsv4chat` opens the app, `dsv4chat COMMAND` does one thing.
+
+A command's module is imported when the command is called (or its help asked for), so that the app's first
+paint waits for none of them. Each module `dsv4chat/cli/NAME.py` defines the click command `NAME`.
+"""
+
+import importlib
+from typing import Any
+
+import click
+
+from dsv4chat import __version__
+
+COMMANDS = {
+    "ask": "Ask one question and print the streamed answer.",
+    "bench": "Measure the runtime on this machine.",
+    "compare": "Compare the runtime with transformers, layer by layer.",
+    "eval": "Run the held-out questions through a model.",
+    "parse": "Parse a raw completion into a message.",
+    "prompt": "Show the exact prompt of a request.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and imports one only when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"dsv4chat.cli.{cmd_name}")
+        # `eval` is a builtin's name; its function is called `eval_`.
+        command: click.Command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(__version__, prog_name="dsv4chat")
+@click.option("--model", metavar="DIR|demo", default=None, help="The model to chat with (default: demo).")
+@click.option(
+    "--profile",
+    type=click.Choice(["preview", "current"]),
+    default=None,
+    help="The prompt profile, when the model's own is wrong or unknown.",
+)
+@click.option(
+    "--max-context", type=click.IntRange(min=1), default=None, help="Tokens a conversation may have at most."
+)
+@click.option(
+    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default=None, help="Where the model runs."
+)
+@click.option(
+    "--dtype",
+    type=click.Choice(["auto", "float32", "bfloat16"]),
+    default=None,
+    help="Precision of activations and of weights that are not quantised.",
+)
+@click.option(
+    "--kv-dtype",
+    type=click.Choice(["auto", "float32", "bfloat16", "fp8"]),
+    default=None,
+    help="How the cache stores keys and values.",
+)
+@click.pass_context
+def main(ctx: click.Context, **options: Any) -> None:
+    """Chat with a DeepSeek-V4 model in the terminal. Without a command: open the app."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if ctx.invoked_subcommand is not None:
+        if given:
+            flag = "--" + next(iter(given)).replace("_", "-")
+            raise click.UsageError(
+                f"{flag} before a command is for the app; put it after: dsv4chat {ctx.invoked_subcommand} {flag} ..."
+            )
+        return
+    from dsv4chat.app import run
+
+    ctx.exit(run(**given))

@@ -1,0 +1,62 @@
+"""Where files live: the platform's folders for data, cache, settings and logs.
+
+Everything is under one folder instead when the environment variable DSV4CHAT_HOME names it. Folders are made on
+first use, readable by their owner only.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import platformdirs
+
+APP = "dsv4chat"
+HOME_VARIABLE = "DSV4CHAT_HOME"
+
+
+def data_folder() -> Path:
+    """Conversations. Raises OSError when it cannot be made (a read-only home, a full disk)."""
+    return _private(_under_home("data") or platformdirs.user_data_path(APP, appauthor=False))
+
+
+def cache_folder() -> Path:
+    """What can be made again: saved caches of conversations. Raises OSError when it cannot be made."""
+    return _private(_under_home("cache") or platformdirs.user_cache_path(APP, appauthor=False))
+
+
+def config_folder() -> Path:
+    """Settings. Raises OSError when it cannot be made."""
+    return _private(_under_home("config") or platformdirs.user_config_path(APP, appauthor=False))
+
+
+def log_folder() -> Path:
+    """Logs. Falls back to a private temporary folder, because a program that cannot log must still run."""
+    try:
+        folder = _private(_under_home("log") or platformdirs.user_log_path(APP, appauthor=False))
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    except OSError:
+        pass
+    return Path(tempfile.mkdtemp(prefix=f"{APP}-log-"))
+
+
+def demo_model_folder() -> Path:
+    """The model that comes with the program."""
+    return Path(__file__).parent / "assets" / "demo"
+
+
+def model_folder(name: str) -> Path:
+    """The folder of a model as given on the command line: "demo", or a path."""
+    return demo_model_folder() if name == "demo" else Path(name).expanduser()
+
+
+def _under_home(part: str) -> Path | None:
+    home = os.environ.get(HOME_VARIABLE)
+    return Path(home).expanduser() / part if home else None
+
+
+def _private(folder: Path) -> Path:
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder

@@ -1,0 +1,255 @@
+"""One turn of a conversation: messages -> prompt ids -> the engine's tokens -> typed events.
+
+Shared by `dsv4chat ask` and the app. Knows no widget and no torch. A turn is used once:
+
+    turn = Turn(engine, tokenizer, profile, conversation, conversation_id="7", sampling=params)
+    async for event in turn.events():
+        ...                              # TurnStarted, TurnPrefill*, TurnToken*, TurnFinished
+    turn.message                         # what was said, also after a stop, an error or a dead engine
+
+Errors of the engine (`EngineFailed`, `EngineDied`) come out of `events()`; before they do, the parser is
+flushed, so `turn.message` holds the partial answer.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+from dsv4chat.encoding import CompletionParser, Conversation, Message, Profile, Tokenizer, render
+from dsv4chat.encoding import Event as ParserEvent
+from dsv4chat.runtime.protocol import Alternative, Finished, Prefill, SamplingParams, Token
+
+Kind = Literal["reasoning", "answer", "tool"]
+
+
+class TokenSource(Protocol):
+    """What a turn needs of an engine; `EngineProcess` is one, a scripted fake in tests another."""
+
+    def generate(
+        self,
+        ids: Sequence[int],
+        sampling: SamplingParams,
+        *,
+        conversation: str = "default",
+        boundaries: Sequence[int] = (),
+        alternatives: int = 0,
+    ) -> AsyncIterator[Prefill | Token | Finished]:
+        """Continue `ids`; the last item is always `Finished`."""
+        ...
+
+    def stop(self) -> None:
+        """Ask the running turn to end after the current token; returns at once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """The prompt is rendered and sent. `prompt_tokens`: its length in ids."""
+
+    prompt_tokens: int
+    thinking: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPrefill:
+    """`done` of `total` ids fed, after `reused` ids found in the cache."""
+
+    done: int
+    total: int
+    reused: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnToken:
+    """One sampled token with its figures, and what the parser made of it.
+
+    text: the raw piece this token completes; "" for a control token (never shown) and inside a character.
+    kind: what the token belongs to.
+    events: parser events it caused, in order: ReasoningText, AnswerText, ToolCallStart, ToolCallArgument,
+        ToolCallEnd. Show these; `text` may be held back for a few tokens while it could become a tag.
+    milliseconds, logprob (natural), residual (|X|, one a layer), alternatives: the engine's figures.
+    """
+
+    index: int
+    id: int
+    text: str
+    kind: Kind
+    logprob: float
+    milliseconds: float
+    residual: tuple[float, ...]
+    alternatives: tuple[Alternative, ...]
+    events: tuple[ParserEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFigures:
+    """What the turn cost. `ttft_ms` = `prefill_ms` + `first_decode_ms` (and the little between them)."""
+
+    prompt_tokens: int
+    prefilled: int
+    reused: int
+    tokens: int
+    ttft_ms: float
+    prefill_ms: float
+    first_decode_ms: float
+    tokens_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """The end of the turn.
+
+    reason: "stop", "length" or "stopped", the engine's. finish_reason: the message's, "tool_calls" included.
+    message: the assistant message, with the sampled ids to be rendered verbatim in the next prompt.
+    events: what the parser had held back.
+    """
+
+    reason: str
+    finish_reason: str
+    message: Message
+    figures: TurnFigures
+    events: tuple[ParserEvent, ...]
+
+
+TurnEvent = TurnStarted | TurnPrefill | TurnToken | TurnFinished
+
+
+class Turn:
+    """One generation for `conversation`. Rendering happens here: EncodingError if it is not well formed."""
+
+    def __init__(
+        self,
+        engine: TokenSource,
+        tokenizer: Tokenizer,
+        profile: Profile,
+        conversation: Conversation,
+        *,
+        conversation_id: str = "default",
+        sampling: SamplingParams | None = None,
+        alternatives: int = 0,
+        task: str | None = None,
+    ) -> None:
+        encoded = tokenizer.encode(render(conversation, profile, task=task))
+        self.prompt_ids: tuple[int, ...] = tuple(encoded.ids)
+        self.boundaries: tuple[int, ...] = tuple(encoded.boundaries)
+        self.thinking = _opens_in_reasoning(self.prompt_ids, tokenizer)
+        self._opened_at = _after_opener(self.prompt_ids, tokenizer) if task is None else None
+        self._engine = engine
+        self._tokenizer = tokenizer
+        self._conversation_id = conversation_id
+        self._sampling = sampling or SamplingParams()
+        self._alternatives = alternatives
+        self._parser = CompletionParser(self.thinking, tokenizer=tokenizer, tools=conversation.tools)
+        self._sampled: list[int] = []
+        self._flushed = False
+
+    @property
+    def sampled_ids(self) -> tuple[int, ...]:
+        """The ids sampled so far, without the stop token."""
+        return tuple(self._sampled)
+
+    @property
+    def kind(self) -> Kind:
+        """What is being read now."""
+        return self._parser.kind
+
+    @property
+    def message(self) -> Message:
+        """What has been said so far, as the message to keep.
+
+        Its ids are everything after the `<think>` or `</think>` that opened the turn, so a continued prefix
+        is part of them. A task's answer (a title) is no turn of the conversation and carries none.
+        """
+        message = self._parser.message()
+        if self._opened_at is None:
+            return message
+        return replace(message, ids=self.prompt_ids[self._opened_at :] + tuple(self._sampled))
+
+    def stop(self) -> None:
+        """End the turn after the current token; `events()` then ends with `TurnFinished`."""
+        self._engine.stop()
+
+    def flush(self, reason: str = "stopped") -> tuple[ParserEvent, ...]:
+        """Let go of text the parser holds back; done by `events()` itself on every way out."""
+        if self._flushed:
+            return ()
+        self._flushed = True
+        return tuple(self._parser.finish(reason))
+
+    async def events(self) -> AsyncIterator[TurnEvent]:
+        """Run the turn. Raises what the engine raises, after flushing the parser."""
+        yield TurnStarted(len(self.prompt_ids), self.thinking)
+        try:
+            async for item in self._engine.generate(
+                self.prompt_ids,
+                self._sampling,
+                conversation=self._conversation_id,
+                boundaries=self.boundaries,
+                alternatives=self._alternatives,
+            ):
+                if isinstance(item, Prefill):
+                    yield TurnPrefill(item.done, item.total, item.reused)
+                elif isinstance(item, Token):
+                    yield self._token(item)
+                else:
+                    yield self._finished(item)
+        finally:
+            self.flush()
+
+    def _token(self, token: Token) -> TurnToken:
+        before = self._parser.kind
+        events = tuple(self._parser.push(token.text, token.id))
+        # The token that closes a tool call leaves the parser outside it, and still belongs to the call.
+        kind = "tool" if "tool" in (before, self._parser.kind) else before
+        self._sampled.append(token.id)
+        return TurnToken(
+            index=len(self._sampled) - 1,
+            id=token.id,
+            text="" if token.id in self._tokenizer.control_ids else token.text,
+            kind=kind,
+            logprob=token.logprob,
+            milliseconds=token.milliseconds,
+            residual=tuple(token.residual),
+            alternatives=tuple(token.alternatives),
+            events=events,
+        )
+
+    def _finished(self, end: Finished) -> TurnFinished:
+        events = () if self._flushed else tuple(self._parser.finish(end.reason, end.tail))
+        self._flushed = True
+        message = self.message
+        calls = bool(message.tool_calls) and end.reason == "stop"
+        figures = TurnFigures(
+            prompt_tokens=len(self.prompt_ids),
+            prefilled=end.prefilled,
+            reused=end.reused,
+            tokens=end.tokens,
+            ttft_ms=end.ttft_ms,
+            prefill_ms=end.prefill_ms,
+            first_decode_ms=end.first_decode_ms,
+            tokens_per_second=end.tokens_per_second,
+        )
+        return TurnFinished(end.reason, "tool_calls" if calls else end.reason, message, figures, events)
+
+
+def _opens_in_reasoning(ids: Sequence[int], tokenizer: Tokenizer) -> bool:
+    """Whether what follows `ids` is reasoning: the last token of structure is an open `<think>`.
+
+    Read off the ids because only there a prefix to be continued, a task and a plain turn look alike; text
+    from a person can hold none of these ids.
+    """
+    closing = {tokenizer.think_end_id, tokenizer.assistant_id, tokenizer.user_id, tokenizer.eos_id}
+    for token in reversed(ids):
+        if token == tokenizer.think_start_id:
+            return True
+        if token in closing:
+            return False
+    return False
+
+
+def _after_opener(ids: Sequence[int], tokenizer: Tokenizer) -> int | None:
+    """Where the open assistant turn's own ids begin: past `<｜Assistant｜>` and its `<think>` or `</think>`."""
+    for position in range(len(ids) - 1, -1, -1):
+        if ids[position] == tokenizer.assistant_id:
+            return min(position + 2, len(ids))
+    return None
