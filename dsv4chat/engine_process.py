@@ -111,7 +111,7 @@ class EngineProcess:
         await self.close()
 
     async def start(self) -> Hello:
-        """Start the child and wait for its greeting. Raises EngineDied, or EngineFailed for another version."""
+        """Start the child and wait for its greeting. Raises EngineDied; EngineFailed for another version."""
         if self._process is not None:
             raise EngineFailed("EngineError", "This engine process was started before; make a new one.")
         self.log_path, log = new_engine_log(self._log_folder)
@@ -158,7 +158,7 @@ class EngineProcess:
         return hello
 
     async def load(self, request: Load | None = None) -> AsyncIterator[Loading | Ready]:
-        """Load a model; the last item is `Ready`. Raises EngineFailed (no such folder, damaged file), EngineDied."""
+        """Load a model; the last item is `Ready`. Raises EngineFailed (damaged file, ...), EngineDied."""
         self._load = asyncio.Queue()
         self._send(request or Load())
         while True:

@@ -1,7 +1,7 @@
 """Where files live: the platform's folders for data, cache, settings and logs.
 
-Everything is under one folder instead when the environment variable DSV4CHAT_HOME names it. Folders are made on
-first use, readable by their owner only.
+Everything is under one folder instead when the environment variable DSV4CHAT_HOME names it. Folders are made
+on first use, readable by their owner only.
 """
 
 import os

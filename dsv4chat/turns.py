@@ -248,7 +248,7 @@ def _opens_in_reasoning(ids: Sequence[int], tokenizer: Tokenizer) -> bool:
 
 
 def _after_opener(ids: Sequence[int], tokenizer: Tokenizer) -> int | None:
-    """Where the open assistant turn's own ids begin: past `<｜Assistant｜>` and its `<think>` or `</think>`."""
+    """Where the open turn's own ids begin: past `<｜Assistant｜>` and its `<think>` or `</think>`."""
     for position in range(len(ids) - 1, -1, -1):
         if ids[position] == tokenizer.assistant_id:
             return min(position + 2, len(ids))

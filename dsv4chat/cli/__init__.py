@@ -77,7 +77,8 @@ def main(ctx: click.Context, **options: Any) -> None:
         if given:
             flag = "--" + next(iter(given)).replace("_", "-")
             raise click.UsageError(
-                f"{flag} before a command is for the app; put it after: dsv4chat {ctx.invoked_subcommand} {flag} ..."
+                f"{flag} before a command is for the app; put it after: "
+                f"dsv4chat {ctx.invoked_subcommand} {flag} ..."
             )
         return
     from dsv4chat.app import run
