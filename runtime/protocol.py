@@ -39,7 +39,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=T
 # ---- app -> child ------------------------------------------------------------------------------------
 
 
-class Load(Message):
+class Load(Message, frozen=True, kw_only=True):
     """Load a model: a folder, or "demo". Answered by `Loading`* then `Ready`, or by `Failed`."""
 
     model: str = "demo"
@@ -49,8 +49,8 @@ class Load(Message):
     max_context: int | None = None
 
 
-class Generate(Message):
-    """Continue `ids` (the whole prompt of the turn). Answered by `Prefill`*, `Token`*, then `Finished` or `Failed`.
+class Generate(Message, frozen=True, kw_only=True):
+    """Continue `ids`, the turn's whole prompt. Answered by `Prefill`*, `Token`*, `Finished` or `Failed`.
 
     turn: the caller's number for this request, repeated in every answer to it.
     conversation: whose cache to use.
@@ -67,39 +67,39 @@ class Generate(Message):
     alternatives: int = 0
 
 
-class Stop(Message):
+class Stop(Message, frozen=True, kw_only=True):
     """End the running turn after the current token; its `Finished` has reason "stopped"."""
 
     turn: int
 
 
-class Drop(Message):
+class Drop(Message, frozen=True, kw_only=True):
     """Forget a conversation's cache."""
 
     conversation: str
 
 
-class Ping(Message):
+class Ping(Message, frozen=True, kw_only=True):
     """Answered by `Pong`, also while a turn is running."""
 
     number: int
 
 
-class Shutdown(Message):
+class Shutdown(Message, frozen=True, kw_only=True):
     """End the child."""
 
 
 # ---- child -> app ------------------------------------------------------------------------------------
 
 
-class Hello(Message):
+class Hello(Message, frozen=True, kw_only=True):
     """First frame of a child."""
 
     version: int
     pid: int
 
 
-class Loading(Message):
+class Loading(Message, frozen=True, kw_only=True):
     """Progress of a load. `seconds_left` is None until it can be estimated."""
 
     stage: str
@@ -110,7 +110,7 @@ class Loading(Message):
     seconds_left: float | None = None
 
 
-class Ready(Message):
+class Ready(Message, frozen=True, kw_only=True):
     """The model is loaded. `layer_kinds`: "window", "csa" or "hca", one a layer."""
 
     model: str
@@ -129,7 +129,7 @@ class Ready(Message):
     load_seconds: float
 
 
-class Prefill(Message):
+class Prefill(Message, frozen=True, kw_only=True):
     """Progress of a prefill: `done` of `total` ids fed, after `reused` ids found in the cache."""
 
     turn: int
@@ -146,12 +146,13 @@ class Alternative(msgspec.Struct, frozen=True, array_like=True):
     logprob: float
 
 
-class Token(Message):
+class Token(Message, frozen=True, kw_only=True):
     """One generated token (never the stop token).
 
-    text: the piece of text this token completes ("" while a character is still unfinished, or without a tokenizer).
-    residual: |X|, the largest absolute element of the residual stream after each layer, one a layer.
-    milliseconds: from the previous token (the first: one decode step, prefill excluded).
+    text: the piece of text this token completes ("" inside an unfinished character, or without a tokenizer).
+    residual: |X|, the largest absolute element of the residual stream after each layer, one a layer, in the
+        step that chose this token.
+    milliseconds: of the decode step that chose it (the first token's too: the prefill is not in it).
     """
 
     turn: int
@@ -163,7 +164,7 @@ class Token(Message):
     alternatives: list[Alternative] = []
 
 
-class Finished(Message):
+class Finished(Message, frozen=True, kw_only=True):
     """End of a turn. reason: "stop" (end token), "length" (max_tokens or context), "stopped" (on request).
 
     stop_id: the sampled stop token (not fed, not yielded), or None.
@@ -183,7 +184,7 @@ class Finished(Message):
     tail: str = ""
 
 
-class Failed(Message):
+class Failed(Message, frozen=True, kw_only=True):
     """A request could not be done. kind: the error's class name; message: a sentence for a person."""
 
     kind: str
@@ -191,7 +192,7 @@ class Failed(Message):
     turn: int | None = None
 
 
-class Pong(Message):
+class Pong(Message, frozen=True, kw_only=True):
     """Answer to `Ping`."""
 
     number: int
@@ -212,7 +213,7 @@ def frame(message: Request | Reply) -> bytes:
 
 
 def read_request(body: bytes) -> Request:
-    """A message from the app. Raises msgspec.DecodeError (or its subclass ValidationError) on anything else."""
+    """A message from the app. Raises msgspec.DecodeError on anything else."""
     return _request_decoder.decode(body)
 
 

@@ -1,0 +1,155 @@
+"""Choosing the next token from one row of logits.
+
+Order: repetition penalty, temperature, top-k, top-p, min-p, one draw by inversion. Arithmetic after the
+logits is float64, and the draw depends on (seed, step) alone, so a seed gives the same text on every device
+whose logits agree. What is reported about a token (log-probability, alternatives) is the model's own
+distribution: no penalty, no temperature, no cut.
+"""
+
+import math
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import torch
+from torch import Tensor
+
+from dsv4chat.runtime.errors import SamplingError
+from dsv4chat.runtime.protocol import SamplingParams
+from dsv4chat.runtime.random import SEED_LIMIT, uniform
+
+_ADVICE = "Its weights are probably damaged; check or fetch the files again."
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """One choice. Log-probabilities are natural; `alternatives` are (id, logprob), most probable first."""
+
+    id: int
+    logprob: float
+    alternatives: tuple[tuple[int, float], ...] = ()
+
+
+def check_params(params: SamplingParams) -> None:
+    """Raise SamplingError naming the parameter that is out of range, and its range."""
+    _number("temperature", params.temperature, lambda x: x >= 0, "0 or more (0: the most probable)")
+    _number("top_p", params.top_p, lambda x: 0 < x <= 1, "above 0 and at most 1 (1 switches it off)")
+    _whole("top_k", params.top_k, 0, None, "a whole number, 0 or more (0 switches it off)")
+    _number("min_p", params.min_p, lambda x: 0 <= x <= 1, "between 0 and 1 (0 switches it off)")
+    _number("repetition_penalty", params.repetition_penalty, lambda x: x > 0, "above 0 (1 switches it off)")
+    _whole("penalty_window", params.penalty_window, 0, None, "a whole number of tokens, 0 or more")
+    if params.seed is not None:
+        _whole("seed", params.seed, 0, SEED_LIMIT - 1, "a whole number between 0 and 2^64 - 1")
+    if params.max_tokens is not None:
+        _whole("max_tokens", params.max_tokens, 0, None, "a whole number, 0 or more")
+
+
+def with_seed(params: SamplingParams) -> SamplingParams:
+    """The parameters with a fresh random seed in place of None."""
+    if params.seed is not None:
+        return params
+    fields = {name: getattr(params, name) for name in params.__struct_fields__}
+    return SamplingParams(**(fields | {"seed": secrets.randbits(64)}))
+
+
+def sample(
+    logits: Tensor,
+    history: Sequence[int],
+    params: SamplingParams,
+    step: int,
+    *,
+    vocab_limit: int | None = None,
+    alternatives: int = 0,
+) -> Sampled:
+    """Choose the token of `step` (0 for the turn's first) from `logits` (vocab,).
+
+    history: every id before it, prompt included; the last `params.penalty_window` count for the penalty.
+    vocab_limit: ids from here on are rows without a token and are never chosen nor reported.
+    Raises SamplingError if no id can be chosen: a NaN, a +inf, or -inf everywhere.
+    """
+    row = logits[:vocab_limit].double()
+    if row.isnan().any():
+        raise SamplingError(
+            "The model's logits hold a NaN, so no token can be chosen; its weights may be damaged."
+        )
+    largest = row.max().item() if row.numel() else -math.inf
+    if not math.isfinite(largest):
+        what = "+inf" if largest > 0 else "-inf everywhere"
+        raise SamplingError(
+            f"The model's logits are {what}, so no token can be chosen; its weights may be damaged."
+        )
+    own = torch.log_softmax(row, 0)
+    penalised = penalise(row, history, params)
+    if params.temperature == 0:
+        chosen = int(penalised.argmax())  # the first of equals, by torch's documentation
+    else:
+        if params.seed is None:
+            raise SamplingError("Drawing a token needs a seed; take one with with_seed().")
+        chosen = _draw(distribution(penalised, params), uniform(params.seed, step))
+    return Sampled(chosen, float(own[chosen]), _most_probable(own, alternatives))
+
+
+def penalise(row: Tensor, history: Sequence[int], params: SamplingParams) -> Tensor:
+    """`row` (vocab,) float64 with the distinct ids of the recent history penalised."""
+    recent = history[max(0, len(history) - params.penalty_window) :]
+    ids = sorted({token for token in recent if token < len(row)})
+    if params.repetition_penalty == 1 or not ids:
+        return row
+    index = torch.tensor(ids, device=row.device)
+    values = row[index]
+    penalty = params.repetition_penalty
+    return row.index_copy(0, index, torch.where(values > 0, values / penalty, values * penalty))
+
+
+def distribution(row: Tensor, params: SamplingParams) -> Tensor:
+    """The probabilities (vocab,) float64 to draw from, given penalised logits and a temperature above 0.
+
+    top-k keeps exactly k ids, of equals the lowest; top-p the fewest of the most probable whose sum reaches
+    it, at least one; min-p those at least min_p times as probable as the first.
+    """
+    # The largest is subtracted before dividing: a tiny temperature must not overflow.
+    probabilities = torch.softmax((row - row.max()) / params.temperature, 0)
+    if not params.top_k and params.top_p == 1 and params.min_p == 0:
+        return probabilities
+    ordered, ids = probabilities.sort(descending=True, stable=True)
+    keep = torch.ones_like(ordered, dtype=torch.bool)
+    if params.top_k:
+        keep[params.top_k :] = False
+    if params.top_p < 1:
+        kept = ordered * keep
+        before = kept.cumsum(0) - kept
+        keep &= before < params.top_p * kept.sum()
+    keep &= ordered >= params.min_p * ordered[0]
+    keep[0] = True
+    kept = torch.zeros_like(ordered).index_copy(0, ids, ordered * keep)
+    return kept / kept.sum()
+
+
+def _draw(probabilities: Tensor, at: float) -> int:
+    """The id in whose interval of the running sum, in order of ids, `at` (0 <= at < 1) falls."""
+    running = probabilities.cumsum(0)
+    # Scaled by the sum itself, which rounding may leave beside 1; the last possible id catches the rest.
+    chosen = int(torch.searchsorted(running, at * running[-1], right=True))
+    return min(chosen, int(probabilities.nonzero()[-1]))
+
+
+def _most_probable(own: Tensor, count: int) -> tuple[tuple[int, float], ...]:
+    if count <= 0:
+        return ()
+    values, ids = own.sort(descending=True, stable=True)
+    count = min(count, len(own))
+    pairs = zip(ids[:count].tolist(), values[:count].tolist(), strict=True)
+    return tuple((token, value) for token, value in pairs if value > -math.inf)
+
+
+def _number(name: str, value: object, fits: Callable[[float], bool], range_text: str) -> None:
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    if not math.isfinite(number) or not fits(number):
+        raise SamplingError(f"{name} is {value!r}; it must be {range_text}.")
+
+
+def _whole(name: str, value: object, low: int, high: int | None, range_text: str) -> None:
+    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else low - 1
+    if number < low or (high is not None and number > high):
+        raise SamplingError(f"{name} is {value!r}; it must be {range_text}.")
