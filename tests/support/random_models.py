@@ -1,8 +1,8 @@
-"""Small random DeepSeek-V4 models as `transformers` builds them, in float32: the oracle of the runtime's tests.
+"""Small random DeepSeek-V4 models as `transformers` builds them, in float32: the oracle of the tests.
 
 `transformers` initialises hash tables, sinks, position biases and router biases to zero, which would hide
-mechanisms that are wrong; here every parameter is random and large enough to matter, while the residual stream
-stays of the order of its embedding.
+mechanisms that are wrong; here every parameter is random and large enough to matter, while the residual
+stream stays of the order of its embedding. `saved_models.save` writes them as checkpoints.
 """
 
 import math
@@ -29,8 +29,8 @@ def random_config(
 ) -> DeepseekV4Config:
     """A small configuration. `pattern`: "pro", "flash" or the ratios themselves (0, 4 or 128).
 
-    Further `overrides` are `DeepseekV4Config` arguments. Every size is a multiple of 32, so that each matrix can be
-    stored in every format. The clamp lies at 1.5 so that it cuts; the exact value is the configuration's.
+    Further `overrides` are `DeepseekV4Config` arguments. Every size is a multiple of 32, so that each matrix
+    can be stored in every format. The clamp lies at 1.5 so that it cuts.
     """
     ratios = PATTERNS[pattern] if isinstance(pattern, str) else pattern
     values: dict[str, Any] = {
@@ -70,9 +70,9 @@ def random_config(
 def random_model(
     pattern: str | tuple[int, ...] = "pro", *, seed: int = 0, **config: Any
 ) -> DeepseekV4ForCausalLM:
-    """A float32 model in eval mode with random values in every parameter and table; same seed, same model.
+    """A float32 model in eval mode, random values in every parameter and table; same seed, same model.
 
-    `config`: arguments of `random_config`. Experts run one by one ("eager"), so the model also works in float64.
+    `config`: arguments of `random_config`. Experts run one by one ("eager"), so float64 works too.
     """
     model = DeepseekV4ForCausalLM(random_config(pattern, **config)).float().eval()
     model.set_experts_implementation("eager")
