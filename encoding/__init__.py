@@ -1,1 +1,29 @@
-"""Conversations to token ids, and completions back to messages. Stands alone: imports no torch, no runtime."""
+"""Conversations to token ids, and completions back to messages.
+
+Stands alone: imports no torch and nothing of the runtime. The tokenizer library is loaded on first use only.
+"""
+
+from dsv4chat.encoding.conversation import Conversation, Message, ToolCall
+from dsv4chat.encoding.errors import EncodingError
+from dsv4chat.encoding.profile import Profile, ProfileChoice, detect_profile
+from dsv4chat.encoding.render import render
+from dsv4chat.encoding.request import conversation_from_request
+from dsv4chat.encoding.segments import Rendered, Segment
+from dsv4chat.encoding.tokenizer import Encoded, StreamDecoder, Tokenizer
+
+__all__ = [
+    "Conversation",
+    "Encoded",
+    "EncodingError",
+    "Message",
+    "Profile",
+    "ProfileChoice",
+    "Rendered",
+    "Segment",
+    "StreamDecoder",
+    "Tokenizer",
+    "ToolCall",
+    "conversation_from_request",
+    "detect_profile",
+    "render",
+]
