@@ -1,0 +1,173 @@
+"""Opening the history whatever state it is in: fresh, older, newer, broken, read-only, or not at all.
+
+`open_history` always gives a working repository. When it is not the usual file, `notice` is the sentence to
+show: a broken file is set aside under another name, a newer one stays where it is and a file of this
+version stands beside it, and where nothing can be written the history lives in memory until the program ends.
+"""
+
+import os
+import sqlite3
+import time
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsv4chat.store.errors import StoreDamaged, StoreError, StoreNewer, StoreUnwritable
+from dsv4chat.store.instance import Instance
+from dsv4chat.store.repository import Repository
+from dsv4chat.store.schema import APPLICATION_ID, MIGRATIONS
+
+FILE_NAME = "history.db"
+_BUSY_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A usable history. `persistent` is False when it lives in memory only."""
+
+    repository: Repository
+    persistent: bool
+    notice: str | None = None
+
+
+def open_history(folder: Path) -> Opened:
+    """The history in `folder` (created with mode 0700 if absent); see the module for what may happen."""
+    try:
+        _private_folder(folder)
+        return _open_folder(folder)
+    except StoreUnwritable as error:
+        reason = str(error)
+    except OSError as error:
+        reason = f"The folder {folder} cannot be used for the history ({error.strerror or error})."
+    return Opened(open_in_memory(), False, f"{reason} Conversations are kept only until you quit.")
+
+
+def open_in_memory() -> Repository:
+    """An empty history that ends with the program."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    _configure(connection)
+    migrate(connection)
+    return Repository(connection, Instance(None))
+
+
+def _open_folder(folder: Path) -> Opened:
+    path = folder / FILE_NAME
+    try:
+        return Opened(_open_file(path), True)
+    except StoreNewer as error:
+        own = folder / f"history-format-{len(MIGRATIONS)}.db"
+        notice = f"{error} It is left as it is; this version writes to {own.name} beside it."
+        return Opened(_open_file(own), True, notice)
+    except StoreDamaged as error:
+        aside = _set_aside(path)
+        return Opened(
+            _open_file(path), True, f"{error} It was kept as {aside.name}; a new history was started."
+        )
+
+
+def _open_file(path: Path) -> Repository:
+    try:
+        with closing(os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "rb")):
+            path.chmod(0o600)
+    except OSError as error:
+        raise StoreUnwritable(f"The history {path} cannot be written ({error.strerror or error}).") from error
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        _configure(connection)
+        migrate(connection, backup=path.with_name(f"{path.stem}-before-format-{len(MIGRATIONS)}.db"))
+        repository = Repository(connection, Instance(path.parent / "running"))
+        repository.recover()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        raise StoreUnwritable(f"The history {path} cannot be written ({error}).") from error
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise StoreDamaged(f"The history {path.name} is damaged ({error}).") from error
+    except (StoreError, OSError):
+        connection.close()
+        raise
+    return repository
+
+
+def _configure(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def migrate(
+    connection: sqlite3.Connection, scripts: tuple[str, ...] = MIGRATIONS, backup: Path | None = None
+) -> None:
+    """Bring the database to version len(scripts), all scripts in one transaction, or leave it as it was.
+
+    backup: where a copy of a non-empty older database is written first. Two programs may call this at once.
+    Raises StoreNewer if the database has a higher version, StoreDamaged if it is somebody else's.
+    """
+    version = _version(connection, len(scripts))
+    if version == len(scripts):
+        return
+    if version > 0 and backup is not None and not backup.exists():
+        os.close(os.open(backup, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(sqlite3.connect(backup)) as copy:
+            connection.backup(copy)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(connection, len(scripts))  # another program may have been faster
+        for script in scripts[version:]:
+            for statement in _statements(script):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(scripts)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: sqlite3.Connection, known: int) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    owner: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if tables and owner != APPLICATION_ID:
+        raise StoreDamaged("The history file is a database of another program.")
+    if version > known:
+        raise StoreNewer(f"The history was written by a newer version of dsv4chat (format {version}).")
+    return version if tables else 0
+
+
+def _statements(script: str) -> list[str]:
+    """The statements of a script (`executescript` would commit the transaction around them)."""
+    statements, pending = [], ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            statements.append(pending.strip())
+            pending = ""
+    return statements
+
+
+def _private_folder(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_mode & 0o077:
+        folder.chmod(0o700)
+
+
+def _set_aside(path: Path) -> Path:
+    """Rename a damaged database and its WAL files; nothing is deleted."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    aside = path.with_name(f"{path.stem}-damaged-{stamp}.db")
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{path.stem}-damaged-{stamp}-{number}.db")
+    try:
+        path.rename(aside)
+        for suffix in ("-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))
+    except OSError as error:
+        raise StoreUnwritable(
+            f"The history {path} is damaged and cannot be set aside ({error.strerror or error})."
+        ) from error
+    return aside

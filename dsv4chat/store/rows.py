@@ -1,0 +1,108 @@
+"""Rows of the tables to records and back."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from dsv4chat.encoding import ToolCall
+from dsv4chat.store import generations
+from dsv4chat.store.records import ConversationRecord, ConversationSettings, MessageRecord
+
+_AT_ONCE = 500  # ids in one query
+
+
+def settings_columns(settings: ConversationSettings) -> tuple[object, ...]:
+    """system, thinking, effort, sampling, tools as they stand in the table."""
+    return (
+        settings.system,
+        int(settings.thinking),
+        settings.effort,
+        json.dumps(settings.sampling, ensure_ascii=False),
+        json.dumps(settings.tools, ensure_ascii=False),
+    )
+
+
+def conversation(row: sqlite3.Row) -> ConversationRecord:
+    """A row of `conversation`."""
+    return ConversationRecord(
+        id=row["id"],
+        title=row["title"],
+        title_by=row["title_by"],
+        created=row["created"],
+        updated=row["updated"],
+        active_leaf=row["active_leaf"],
+        settings=ConversationSettings(
+            row["system"],
+            bool(row["thinking"]),
+            row["effort"],
+            json.loads(row["sampling"]),
+            json.loads(row["tools"]),
+        ),
+    )
+
+
+def messages(connection: sqlite3.Connection, ids: Sequence[int]) -> list[MessageRecord]:
+    """The messages with these ids that exist, in the order of `ids`, with tool calls, tokens and figures."""
+    found: dict[int, sqlite3.Row] = {}
+    calls: dict[int, list[ToolCall]] = {}
+    for start in range(0, len(ids), _AT_ONCE):
+        part = tuple(ids[start : start + _AT_ONCE])
+        marks = ", ".join("?" * len(part))
+        found.update(
+            {
+                row["id"]: row
+                for row in connection.execute(f"SELECT * FROM message WHERE id IN ({marks})", part)
+            }
+        )
+        for row in connection.execute(
+            f"SELECT * FROM tool_call WHERE message_id IN ({marks}) ORDER BY message_id, position", part
+        ):
+            calls.setdefault(row["message_id"], []).append(_tool_call(row))
+    assistants = [number for number, row in found.items() if row["role"] == "assistant"]
+    made = generations.read(connection, assistants)
+    sampled = generations.ids(connection, assistants)
+    return [
+        MessageRecord(
+            id=row["id"],
+            conversation=row["conversation_id"],
+            parent=row["parent_id"],
+            role=row["role"],
+            content=row["content"],
+            created=row["created"],
+            updated=row["updated"],
+            state=row["state"],
+            reasoning=row["reasoning"],
+            error=row["error"],
+            tool_call_id=row["tool_call_id"],
+            thinking=None if row["thinking"] is None else bool(row["thinking"]),
+            effort=row["effort"],
+            tool_calls=tuple(calls.get(row["id"], ())),
+            ids=sampled.get(row["id"], ()),
+            generation=made.get(row["id"]),
+        )
+        for row in (found[number] for number in ids if number in found)
+    ]
+
+
+def write_tool_calls(connection: sqlite3.Connection, message: int, calls: Sequence[ToolCall]) -> None:
+    """Make `calls` the calls of a message; what was approved already stays approved."""
+    connection.executemany(
+        "INSERT INTO tool_call (message_id, position, call_id, name, arguments, valid, error)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (message_id, position) DO UPDATE SET"
+        " call_id = excluded.call_id, name = excluded.name, arguments = excluded.arguments,"
+        " valid = excluded.valid, error = excluded.error",
+        [
+            (message, position, call.id, call.name, call.arguments, int(call.valid), call.error)
+            for position, call in enumerate(calls)
+        ],
+    )
+
+
+def _tool_call(row: sqlite3.Row) -> ToolCall:
+    return ToolCall(
+        id=row["call_id"],
+        name=row["name"],
+        arguments=row["arguments"],
+        valid=bool(row["valid"]),
+        error=row["error"],
+    )

@@ -1,0 +1,162 @@
+"""Whatever is found at the place of the history, the program gets a working one and nothing is lost."""
+
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dsv4chat.store import ConversationSettings, StoreNewer, open_history
+from dsv4chat.store.opening import FILE_NAME, migrate
+from dsv4chat.store.schema import MIGRATIONS
+
+
+def write_one(folder: Path, text: str = "kept") -> None:
+    repository = open_history(folder).repository
+    talk = repository.create_conversation(ConversationSettings()).id
+    repository.add_message(talk, None, "user", text)
+    repository.close()
+
+
+def texts(folder: Path) -> list[str]:
+    repository = open_history(folder).repository
+    try:
+        return [summary.preview for summary in repository.summaries()]
+    finally:
+        repository.close()
+
+
+def test_folder_and_files_are_private_whatever_the_umask(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    before = os.umask(0)
+    try:
+        opened = open_history(folder)
+        talk = opened.repository.create_conversation(ConversationSettings()).id
+        opened.repository.add_message(talk, None, "user", "secret")
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*")}
+        opened.repository.close()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert modes.pop("running") == 0o700
+    assert set(modes.values()) == {0o600}
+    assert f"{FILE_NAME}-wal" in modes
+
+
+def test_loose_permissions_of_an_existing_history_are_tightened(tmp_path: Path) -> None:
+    write_one(tmp_path)
+    tmp_path.chmod(0o755)
+    (tmp_path / FILE_NAME).chmod(0o644)
+    open_history(tmp_path).repository.close()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("damage", ["garbage", "cut", "zeros in the middle"])
+def test_a_damaged_history_is_set_aside_and_a_new_one_started(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / FILE_NAME
+    write_one(tmp_path)
+    content = path.read_bytes()
+    if damage == "garbage":
+        content = b"this is not a database" * 100
+    elif damage == "cut":
+        content = content[:5000]
+    else:
+        content = content[:100] + bytes(8000) + content[8100:]
+    path.write_bytes(content)
+    opened = open_history(tmp_path)
+    assert opened.persistent
+    assert opened.notice is not None
+    assert "damaged" in opened.notice
+    assert opened.repository.summaries() == []
+    opened.repository.close()
+    (aside,) = tmp_path.glob("history-damaged-*.db")
+    assert aside.read_bytes() == content
+    assert aside.name in opened.notice
+    write_one(tmp_path, "after")
+    assert texts(tmp_path) == ["after"]
+
+
+def test_a_database_of_another_program_is_set_aside(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as other:
+        other.execute("CREATE TABLE bookmarks (url TEXT)")
+        other.commit()
+    opened = open_history(tmp_path)
+    assert opened.notice is not None
+    assert "another program" in opened.notice
+    opened.repository.close()
+    (aside,) = tmp_path.glob("history-damaged-*.db")
+    with closing(sqlite3.connect(aside)) as kept:
+        assert kept.execute("SELECT count(*) FROM bookmarks").fetchone() == (0,)
+
+
+def test_a_newer_history_is_left_alone_and_chats_go_to_a_file_beside_it(tmp_path: Path) -> None:
+    write_one(tmp_path, "from the future")
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as future:
+        future.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 5}")
+    before = (tmp_path / FILE_NAME).read_bytes()
+    opened = open_history(tmp_path)
+    assert opened.persistent
+    assert opened.notice is not None
+    assert "newer version" in opened.notice
+    talk = opened.repository.create_conversation(ConversationSettings()).id
+    opened.repository.add_message(talk, None, "user", "now")
+    opened.repository.close()
+    assert (tmp_path / FILE_NAME).read_bytes() == before
+    assert texts(tmp_path) == ["now"]
+
+
+def test_an_older_history_is_brought_forward_after_a_copy_was_made(tmp_path: Path) -> None:
+    write_one(tmp_path, "old")
+    path, copy = tmp_path / FILE_NAME, tmp_path / "copy.db"
+    longer = (*MIGRATIONS, "CREATE TABLE extra (id INTEGER);\nINSERT INTO extra VALUES (1);\n")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        migrate(connection, longer, backup=copy)
+        assert connection.execute("SELECT id FROM extra").fetchall() == [(1,)]
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(longer),)
+        assert connection.execute("SELECT content FROM message").fetchall() == [("old",)]
+    with closing(sqlite3.connect(copy)) as old:
+        assert old.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        assert old.execute("SELECT content FROM message").fetchall() == [("old",)]
+
+
+def test_a_migration_that_fails_leaves_the_old_version(tmp_path: Path) -> None:
+    write_one(tmp_path, "old")
+    bad = (*MIGRATIONS, "CREATE TABLE extra (id INTEGER);\nINSERT INTO nowhere VALUES (1);\n")
+    with closing(sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)) as connection:
+        with pytest.raises(sqlite3.OperationalError):
+            migrate(connection, bad)
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        assert connection.execute("SELECT name FROM sqlite_schema WHERE name = 'extra'").fetchall() == []
+    assert texts(tmp_path) == ["old"]
+
+
+def test_migrating_a_newer_file_is_refused(tmp_path: Path) -> None:
+    write_one(tmp_path)
+    with closing(sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+        with pytest.raises(StoreNewer):
+            migrate(connection)
+
+
+def test_where_no_folder_can_be_made_the_history_lives_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    opened = open_history(tmp_path / "file" / "data")
+    assert not opened.persistent
+    assert opened.notice is not None
+    assert "only until you quit" in opened.notice
+    talk = opened.repository.create_conversation(ConversationSettings()).id
+    assert opened.repository.add_message(talk, None, "user", "works").content == "works"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_in_a_read_only_home_the_history_lives_in_memory(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        opened = open_history(tmp_path / "data")
+    finally:
+        tmp_path.chmod(0o700)
+    assert not opened.persistent
+    assert opened.notice is not None
