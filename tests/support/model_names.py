@@ -1,7 +1,7 @@
 """The names of a DeepSeek-V4 model's tensors in the spellings of its checkpoints, written out for the tests.
 
-Everything is keyed by DeepSeek's native names, one tensor an expert matrix. `native_views` gives the parameters
-of a `transformers` model under those names as views, so that writing to a view changes the model.
+Everything is keyed by DeepSeek's native names, one tensor an expert matrix. `native_views` gives the
+parameters of a `transformers` model under those names as views: writing to a view changes the model.
 """
 
 import torch
