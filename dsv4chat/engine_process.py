@@ -117,7 +117,8 @@ class EngineProcess:
         self.log_path, log = new_engine_log(self._log_folder)
         ours, theirs = socket.socketpair()
         try:
-            command = self._command or (sys.executable, "-m", "dsv4chat.runtime.child")
+            # -P: a file in the user's folder must not stand in for a module of the same name.
+            command = self._command or (sys.executable, "-P", "-m", "dsv4chat.runtime.child")
             options = ["--fd", str(theirs.fileno()), "--log", str(self.log_path)]
             if self._threads is not None:
                 options += ["--threads", str(self._threads)]
@@ -293,7 +294,7 @@ class EngineProcess:
         if isinstance(reply, Prefill | Token | Finished) or (
             isinstance(reply, Failed) and reply.turn is not None
         ):
-            self._to_turn(reply.turn, reply)
+            self._to_turn(reply)
         elif isinstance(reply, Loading | Ready | Failed):
             if self._load is not None:
                 self._load.put_nowait(reply)
@@ -304,8 +305,8 @@ class EngineProcess:
         elif self._hello is not None and not self._hello.done():
             self._hello.set_result(reply)
 
-    def _to_turn(self, turn: int, reply: Prefill | Token | Finished | Failed) -> None:
-        queue = self._turns.get(turn)
+    def _to_turn(self, reply: Prefill | Token | Finished | Failed) -> None:
+        queue = None if reply.turn is None else self._turns.get(reply.turn)
         if queue is not None:  # else a turn that was left early
             queue.put_nowait(reply)
 

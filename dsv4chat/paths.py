@@ -10,6 +10,8 @@ from pathlib import Path
 
 import platformdirs
 
+from dsv4chat.assets import demo_path
+
 APP = "dsv4chat"
 HOME_VARIABLE = "DSV4CHAT_HOME"
 
@@ -40,14 +42,9 @@ def log_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix=f"{APP}-log-"))
 
 
-def demo_model_folder() -> Path:
-    """The model that comes with the program."""
-    return Path(__file__).parent / "assets" / "demo"
-
-
 def model_folder(name: str) -> Path:
     """The folder of a model as given on the command line: "demo", or a path."""
-    return demo_model_folder() if name == "demo" else Path(name).expanduser()
+    return demo_path() if name == "demo" else Path(name).expanduser()
 
 
 def _under_home(part: str) -> Path | None:

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from dsv4chat.runtime.errors import SamplingError
+from dsv4chat.runtime.philox import SEED_LIMIT, uniform
 from dsv4chat.runtime.protocol import SamplingParams
-from dsv4chat.runtime.random import SEED_LIMIT, uniform
 
 _ADVICE = "Its weights are probably damaged; check or fetch the files again."
 

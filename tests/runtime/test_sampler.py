@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from dsv4chat.runtime.errors import SamplingError
+from dsv4chat.runtime.philox import philox4x32, uniform
 from dsv4chat.runtime.protocol import SamplingParams
-from dsv4chat.runtime.random import philox4x32, uniform
 from dsv4chat.runtime.sampler import check_params, distribution, penalise, sample, with_seed
 
 LOGITS = [1.5, -0.25, 3.0, 0.0, 2.25, -4.0, 3.0, 0.75]

@@ -1,0 +1,309 @@
+"""The runtime as a process of its own: `python -m dsv4chat.runtime.child --fd N --log FILE`.
+
+It serves the messages of runtime/protocol.py over the inherited socket N. One thread reads requests, so that
+`Stop` and `Ping` are heard during a turn; the main thread loads and generates. When the socket closes,
+whatever the reason, the process ends at once: an app that was killed leaves nothing behind.
+
+Standard output and error are FILE. A flood of output moves it to FILE.1 and starts it again.
+
+Threads: torch computes with one a physical core, unless OMP_NUM_THREADS or --threads say otherwise, at a
+lower priority than the app's, so that the screen stays fluent on a machine with few cores.
+"""
+
+import argparse
+import contextlib
+import faulthandler
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from dsv4chat.runtime.errors import EngineError
+from dsv4chat.runtime.protocol import (
+    MAX_FRAME_BYTES,
+    PROTOCOL_VERSION,
+    Drop,
+    Failed,
+    Finished,
+    Generate,
+    Hello,
+    Load,
+    Loading,
+    Ping,
+    Pong,
+    Prefill,
+    Ready,
+    Reply,
+    Request,
+    Shutdown,
+    Stop,
+    Token,
+    frame,
+    read_request,
+)
+
+if TYPE_CHECKING:
+    from dsv4chat.runtime.engine import Engine
+
+NICENESS = 5
+LOG_BYTES = 4 * 2**20
+LOG_CHECK_SECONDS = 1.0
+PROGRESS_SECONDS = 0.05
+
+
+class Server:
+    """One connection. Requests come in through a reader thread; `run` does the work in the caller's."""
+
+    def __init__(self, connection: socket.socket, threads: int | None = None) -> None:
+        """`threads`: of torch; None leaves the choice to the runtime."""
+        self._connection = connection
+        self._threads = threads
+        self._sending = threading.Lock()
+        self._work: queue.SimpleQueue[Load | Generate | Drop] = queue.SimpleQueue()
+        # Turns asked to stop, also ones still waiting; a turn's number is used once.
+        self._stopped: set[int] = set()
+        self._engine: Engine | None = None
+
+    def run(self) -> None:
+        """Serve until the process ends."""
+        self._send(Hello(version=PROTOCOL_VERSION, pid=os.getpid()))
+        threading.Thread(target=self._read, name="requests", daemon=True).start()
+        while True:
+            self._do(self._work.get())
+
+    def _read(self) -> None:
+        """Take in requests until the other side is gone or asks for the end; then end the process."""
+        try:
+            with self._connection.makefile("rb") as stream:
+                while True:
+                    header = stream.read(4)
+                    size = int.from_bytes(header, "little")
+                    body = stream.read(size) if len(header) == 4 and size <= MAX_FRAME_BYTES else b""
+                    if not body or len(body) < size:
+                        _end("the connection closed" if not header else "a request was cut off or too long")
+                    self._take(read_request(body))
+        except msgspec.DecodeError as error:
+            self._send(Failed(kind="ProtocolError", message=f"A request was not valid: {error}."))
+            _end(f"a request was not valid ({error})")
+        except OSError as error:
+            _end(f"the connection broke ({error})")
+
+    def _take(self, request: Request) -> None:
+        if isinstance(request, Ping):
+            self._send(Pong(number=request.number))
+        elif isinstance(request, Stop):
+            self._stopped.add(request.turn)
+        elif isinstance(request, Shutdown):
+            _end("asked to")
+        else:
+            self._work.put(request)
+
+    def _do(self, request: Load | Generate | Drop) -> None:
+        """One request. Whatever goes wrong is answered with a sentence, never with silence."""
+        turn = request.turn if isinstance(request, Generate) else None
+        try:
+            if isinstance(request, Load):
+                self._load(request)
+            elif isinstance(request, Generate):
+                self._generate(request)
+            elif self._engine is not None:
+                self._engine.drop(request.conversation)
+        except EngineError as error:
+            _log(f"{type(error).__name__}: {error}")
+            self._send(Failed(turn=turn, kind=type(error).__name__, message=str(error)))
+        except MemoryError:
+            traceback.print_exc()
+            self._send(Failed(turn=turn, kind="MemoryError", message=_OUT_OF_MEMORY))
+        except Exception as error:
+            traceback.print_exc()
+            self._send(Failed(turn=turn, kind=type(error).__name__, message=_unexpected(error)))
+        finally:
+            if turn is not None:
+                self._stopped.discard(turn)
+
+    def _load(self, request: Load) -> None:
+        self._send(Loading(stage="Starting the runtime"))
+        from dsv4chat.runtime.engine import Engine  # here, because importing torch takes a second or more
+        from dsv4chat.runtime.placement import use_threads
+
+        use_threads(self._threads)
+        # The old model goes first: two may not fit.
+        self._engine = None
+        progress = _Progress(self._send)
+        engine = Engine.load(
+            request.model,
+            device=request.device,
+            dtype=request.dtype,
+            kv_dtype=request.kv_dtype,
+            max_context=request.max_context,
+            progress=progress,
+        )
+        progress.last()
+        self._engine = engine
+        config, info = engine.config, engine.info
+        self._send(
+            Ready(
+                model=info.model,
+                path=str(info.path),
+                layers=config.num_layers,
+                layer_kinds=list(config.layer_kinds),
+                hidden_size=config.hidden_size,
+                vocab_size=config.vocab_size,
+                parameters=info.parameters,
+                weight_bytes=info.weight_bytes,
+                device=info.device,
+                dtype=info.dtype,
+                kv_dtype=info.kv_dtype,
+                max_context=info.max_context,
+                has_tokenizer=engine.tokenizer is not None,
+                load_seconds=info.load_seconds,
+            )
+        )
+
+    def _generate(self, request: Generate) -> None:
+        if self._engine is None:
+            raise EngineError("No model is loaded yet; load one first.")
+        turn = request.turn
+        tokens = self._engine.generate(
+            request.ids,
+            request.sampling,
+            conversation=request.conversation,
+            boundaries=request.boundaries,
+            alternatives=request.alternatives,
+            should_stop=lambda: turn in self._stopped,
+            on_prefill=lambda done, total, reused: self._send(
+                Prefill(turn=turn, done=done, total=total, reused=reused)
+            ),
+        )
+        for token in tokens:
+            self._send(
+                Token(
+                    turn=turn,
+                    id=token.id,
+                    text=token.text,
+                    logprob=token.logprob,
+                    milliseconds=token.milliseconds,
+                    residual=token.residual,
+                    alternatives=token.alternatives,
+                )
+            )
+        report = self._engine.last_turn
+        self._send(
+            Finished(
+                turn=turn,
+                reason=report.reason,
+                prefilled=report.prefilled,
+                reused=report.reused,
+                tokens=report.tokens,
+                ttft_ms=report.ttft_ms,
+                prefill_ms=report.prefill_ms,
+                first_decode_ms=report.first_decode_ms,
+                tokens_per_second=report.tokens_per_second,
+                stop_id=report.stop_id,
+                tail=report.tail,
+            )
+        )
+
+    def _send(self, reply: Reply) -> None:
+        try:
+            with self._sending:
+                self._connection.sendall(frame(reply))
+        except OSError as error:
+            _end(f"the connection broke ({error})")
+
+
+class _Progress:
+    """Passes on an engine's load progress, at most twenty times a second, with the time left."""
+
+    def __init__(self, send: Callable[[Reply], None]) -> None:
+        self._send = send
+        self._started = time.perf_counter()
+        self._sent = 0.0
+        self._now = (0, 0, 0, 0)
+
+    def __call__(self, bytes_done: int, bytes_total: int, tensors_done: int, tensors_total: int) -> None:
+        self._now = (bytes_done, bytes_total, tensors_done, tensors_total)
+        if time.perf_counter() - self._sent >= PROGRESS_SECONDS:
+            self.last()
+
+    def last(self) -> None:
+        """Send the newest figures."""
+        self._sent = time.perf_counter()
+        bytes_done, bytes_total, tensors_done, tensors_total = self._now
+        left = None
+        if bytes_done:
+            left = (self._sent - self._started) * (bytes_total - bytes_done) / bytes_done
+        self._send(
+            Loading(
+                stage="Reading the weights",
+                bytes_done=bytes_done,
+                bytes_total=bytes_total,
+                tensors_done=tensors_done,
+                tensors_total=tensors_total,
+                seconds_left=left,
+            )
+        )
+
+
+_OUT_OF_MEMORY = (
+    "There is not enough memory for this; close other programs, or choose a smaller --max-context or model."
+)
+
+
+def _unexpected(error: Exception) -> str:
+    """A sentence for an error nobody foresaw; its traceback is in the log."""
+    name = type(error).__name__
+    if name == "OutOfMemoryError" or "not enough memory" in str(error):
+        return _OUT_OF_MEMORY
+    text = " ".join(str(error).split())[:300]
+    return f"The engine met an error it did not expect ({name}: {text}); its log has the details."
+
+
+def _end(cause: str) -> NoReturn:
+    """End the process now, from any thread, in the middle of anything."""
+    _log(f"ends: {cause}")
+    os._exit(0)
+
+
+def _log(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def _limit_log(path: str) -> None:
+    """Now and then move a log that has grown too large aside, and start it again."""
+    while True:
+        time.sleep(LOG_CHECK_SECONDS)
+        with contextlib.suppress(OSError):
+            if os.fstat(2).st_size > LOG_BYTES:
+                os.replace(path, f"{path}.1")
+                log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                os.dup2(log, 1)
+                os.dup2(log, 2)
+                os.close(log)
+
+
+def main() -> None:
+    """Serve the connection named on the command line."""
+    parser = argparse.ArgumentParser(prog="dsv4chat.runtime.child", description=__doc__.splitlines()[0])
+    parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
+    parser.add_argument("--log", help="the file that standard output and error are")
+    parser.add_argument("--threads", type=int, help="threads torch computes with")
+    options = parser.parse_args()
+    faulthandler.enable()
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
+    if options.log:
+        threading.Thread(target=_limit_log, args=(options.log,), name="log", daemon=True).start()
+    _log(f"dsv4chat runtime, protocol {PROTOCOL_VERSION}, process {os.getpid()}")
+    Server(socket.socket(fileno=options.fd), options.threads).run()
+
+
+if __name__ == "__main__":
+    main()

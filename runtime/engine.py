@@ -1,0 +1,248 @@
+"""The engine: a model, its tokenizer if it has one, and warm conversations.
+
+    engine = Engine.load("demo")
+    for token in engine.generate(ids, SamplingParams(temperature=0)):
+        print(token.text, end="")
+    engine.last_turn.prefilled
+
+Ids in, ids out; text is the encoder's business. One caller at a time.
+"""
+
+import operator
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from dsv4chat.runtime.checkpoint import Checkpoint
+from torch import Tensor
+
+from dsv4chat.assets import demo_path
+from dsv4chat.encoding import EncodingError, Tokenizer
+from dsv4chat.runtime.cache import KVCache
+from dsv4chat.runtime.config import ModelConfig
+from dsv4chat.runtime.errors import ContextOverflowError, EngineError, TokenizerMissingError
+from dsv4chat.runtime.generation import PrefillProgress, Token, TurnReport, TurnRequest, run_turn
+from dsv4chat.runtime.model import Model
+from dsv4chat.runtime.placement import choose_device, choose_dtype, choose_kv_dtype
+from dsv4chat.runtime.protocol import SamplingParams
+from dsv4chat.runtime.sampler import check_params, with_seed
+from dsv4chat.runtime.session import Session
+
+DEFAULT_CONTEXT = 32_768
+MAX_CONVERSATIONS = 4
+
+LoadProgress = Callable[[int, int, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What was loaded, and how. weight_bytes: as stored in the checkpoint."""
+
+    model: str
+    path: Path
+    parameters: int
+    weight_bytes: int
+    device: str
+    dtype: str
+    kv_dtype: str
+    max_context: int
+    load_seconds: float
+
+
+class Engine:
+    """See the module's example. Made by `Engine.load`."""
+
+    def __init__(
+        self, model: Model, info: EngineInfo, tokenizer: Tokenizer | None, no_tokenizer: str = ""
+    ) -> None:
+        self.model = model
+        self.info = info
+        self.tokenizer = tokenizer
+        self.last_turn = TurnReport()
+        self._no_tokenizer = no_tokenizer
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+
+    @classmethod
+    def load(
+        cls,
+        model: str | Path = "demo",
+        device: str = "auto",
+        dtype: str = "auto",
+        kv_dtype: str = "auto",
+        max_context: int | None = None,
+        progress: LoadProgress | None = None,
+    ) -> "Engine":
+        """Load a checkpoint folder of any spelling and format, or "demo".
+
+        device: auto | cpu | cuda. dtype (activations and unquantised weights): auto | float32 | bfloat16;
+        auto is float32 on a CPU. kv_dtype: auto | float32 | bfloat16 | fp8; auto is fp8, 4-bit index keys.
+        max_context: the most ids a conversation may have; by default the model's own limit, at most 32,768.
+        progress: called with (bytes done, bytes in all, tensors done, tensors in all).
+
+        Raises ConfigError, CheckpointError (something is wrong with the files), EngineError (a value that is
+        not in these lists, no such device).
+        """
+        started = time.perf_counter()
+        folder = demo_path() if str(model) == "demo" else Path(model).expanduser()
+        place = choose_device(device)
+        precision = choose_dtype(dtype, place)
+        storage = choose_kv_dtype(kv_dtype)
+        if max_context is not None and max_context < 1:
+            raise EngineError(f"max_context is {max_context}; it must be 1 or more.")
+        checkpoint = Checkpoint.open(folder)
+        loaded = Model.load(checkpoint, place, precision, progress)
+        tokenizer, problem = _tokenizer(folder)
+        info = EngineInfo(
+            model=str(model),
+            path=folder,
+            parameters=loaded.parameters,
+            weight_bytes=loaded.stored_bytes,
+            device=str(place),
+            dtype=str(precision).removeprefix("torch."),
+            kv_dtype=storage,
+            max_context=max_context or min(loaded.config.max_position, DEFAULT_CONTEXT),
+            load_seconds=time.perf_counter() - started,
+        )
+        return cls(loaded, info, tokenizer, problem)
+
+    @property
+    def config(self) -> ModelConfig:
+        """The model's configuration."""
+        return self.model.config
+
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """The ids that end a turn: the tokenizer's (end token, an opened user turn), else the end token."""
+        return self.tokenizer.stop_ids if self.tokenizer else frozenset({self.config.eos_id})
+
+    def require_tokenizer(self) -> Tokenizer:
+        """The tokenizer. Raises TokenizerMissingError if the model has none that can be used."""
+        if self.tokenizer is None:
+            raise TokenizerMissingError(self._no_tokenizer)
+        return self.tokenizer
+
+    def logits(self, ids: Sequence[int] | Tensor, chunk: Iterable[int] | int | None = None) -> Tensor:
+        """The logits after every id: float32 (len(ids), vocab) on the CPU, from an empty cache.
+
+        chunk: None feeds everything at once, a list of sizes in those pieces, a number in pieces of it.
+        Warm conversations are left alone. Raises EngineError for an id outside the vocabulary or sizes that
+        do not add up, ContextOverflowError when there are more ids than the context holds.
+        """
+        fed = self._checked(ids)
+        cache = KVCache(self.config, self.info.kv_dtype, self.info.max_context, self.model.device)
+        rows, position = [], 0
+        for size in _sizes(len(fed), chunk):
+            piece = torch.tensor(fed[position : position + size], dtype=torch.int64, device=self.model.device)
+            rows.append(self.model.forward(piece, cache, "all").logits.float().cpu())
+            position += size
+        return torch.cat(rows)
+
+    def generate(
+        self,
+        ids: Sequence[int] | Tensor,
+        params: SamplingParams | None = None,
+        *,
+        conversation: str = "default",
+        boundaries: Sequence[int] = (),
+        alternatives: int = 0,
+        should_stop: Callable[[], bool] | None = None,
+        on_prefill: PrefillProgress | None = None,
+    ) -> Iterator[Token]:
+        """Continue `ids`, the turn's whole prompt, reusing what the conversation's cache shares with it.
+
+        boundaries: positions in `ids` the conversation may return to. should_stop: asked between chunks and
+        tokens. on_prefill: called with (ids fed, ids to feed, ids reused). `last_turn` reports afterwards.
+
+        The arguments are checked at once: SamplingError, EngineError (an id outside the vocabulary, no ids),
+        ContextOverflowError. Prompt and answer together have at most `info.max_context` ids.
+        """
+        prompt = self._checked(ids)
+        params = params or SamplingParams()
+        check_params(params)
+        room = self.info.max_context - len(prompt)
+        request = TurnRequest(
+            ids=prompt,
+            params=with_seed(params),
+            limit=room if params.max_tokens is None else min(room, params.max_tokens),
+            stop_ids=self.stop_ids,
+            tokenizer=self.tokenizer,
+            boundaries=boundaries,
+            alternatives=alternatives,
+        )
+        return self._turn(conversation, request, should_stop or _never, on_prefill or _ignore)
+
+    def drop(self, conversation: str) -> None:
+        """Forget a conversation's cache."""
+        self._sessions.pop(conversation, None)
+
+    def session(self, conversation: str = "default") -> Session:
+        """A conversation's session, made if need be; the least recently used makes room for it."""
+        if conversation not in self._sessions:
+            while len(self._sessions) >= MAX_CONVERSATIONS:
+                self._sessions.popitem(last=False)
+            self._sessions[conversation] = Session(self.model, self.info.kv_dtype, self.info.max_context)
+        self._sessions.move_to_end(conversation)
+        return self._sessions[conversation]
+
+    def _turn(
+        self,
+        conversation: str,
+        request: TurnRequest,
+        should_stop: Callable[[], bool],
+        on_prefill: PrefillProgress,
+    ) -> Iterator[Token]:
+        self.last_turn = TurnReport()
+        yield from run_turn(self.session(conversation), request, self.last_turn, should_stop, on_prefill)
+
+    def _checked(self, ids: Sequence[int] | Tensor) -> list[int]:
+        try:
+            checked = [operator.index(token) for token in ids]
+        except TypeError:
+            raise EngineError("Token ids must be whole numbers.") from None
+        if not checked:
+            raise EngineError("There are no ids to continue; give at least one.")
+        last = self.config.vocab_size - 1
+        for token in checked:
+            if not 0 <= token <= last:
+                raise EngineError(
+                    f"Token id {token} is outside the model's vocabulary (0 to {last}); the ids come from "
+                    "another model's tokenizer."
+                )
+        if len(checked) > self.info.max_context:
+            raise ContextOverflowError(
+                f"The prompt has {len(checked):,} tokens and the context holds {self.info.max_context:,}; "
+                "shorten the conversation or load the model with a larger context (--max-context)."
+            )
+        return checked
+
+
+def _never() -> bool:
+    return False
+
+
+def _ignore(done: int, total: int, reused: int) -> None:
+    pass
+
+
+def _tokenizer(folder: Path) -> tuple[Tokenizer | None, str]:
+    """The folder's tokenizer, or None and the sentence that says why."""
+    try:
+        return Tokenizer.from_folder(folder), ""
+    except EncodingError as error:
+        return None, str(error)
+
+
+def _sizes(count: int, chunk: Iterable[int] | int | None) -> list[int]:
+    if chunk is None:
+        return [count]
+    if isinstance(chunk, int):
+        if chunk < 1:
+            raise EngineError(f"The chunk size is {chunk}; it must be 1 or more.")
+        return [min(chunk, count - start) for start in range(0, count, chunk)]
+    sizes = list(chunk)
+    if sum(sizes) != count or any(size < 1 for size in sizes):
+        raise EngineError(f"The chunks {sizes} must be 1 or more each and add up to the {count} ids given.")
+    return sizes

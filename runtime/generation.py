@@ -1,0 +1,172 @@
+"""One turn on a session: prefill what is new, then sample, hand out and feed tokens until it ends."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from dsv4chat.encoding import Tokenizer
+from dsv4chat.runtime.protocol import Alternative, SamplingParams
+from dsv4chat.runtime.sampler import Sampled, sample
+from dsv4chat.runtime.session import Session
+
+PrefillProgress = Callable[[int, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One generated token (never the stop token).
+
+    text: the characters it completes; "" inside a character, or without a tokenizer.
+    milliseconds: of the decode step that chose it, prefill excluded.
+    logprob: natural, of the model's own distribution.
+    residual: |X|, the largest absolute element of the residual stream after each layer, in that step.
+    alternatives: the most probable tokens at that step, as many as were asked for.
+    """
+
+    id: int
+    text: str
+    milliseconds: float
+    logprob: float
+    residual: list[float]
+    alternatives: list[Alternative] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class TurnReport:
+    """What a turn did. Final once its iterator has ended.
+
+    reused: ids of the prompt found in the cache; prefilled: ids fed before the first token was sampled.
+    reason: "stop" (end token), "length" (max_tokens or context), "stopped" (on request), "failed".
+    stop_id: the sampled stop token, which was neither handed out nor fed.
+    tail: U+FFFD if the text ended inside a character.
+    ttft_ms: to the first token; of it prefill_ms for all but the prompt's last id, first_decode_ms for that.
+    chunks: sizes of all chunks, from position 0, that led to the cache's state at the end.
+    """
+
+    prompt_tokens: int = 0
+    reused: int = 0
+    prefilled: int = 0
+    tokens: int = 0
+    reason: str = "stopped"
+    stop_id: int | None = None
+    tail: str = ""
+    ttft_ms: float = 0.0
+    prefill_ms: float = 0.0
+    first_decode_ms: float = 0.0
+    decode_ms: float = 0.0
+    seed: int | None = None
+    chunks: tuple[int, ...] = ()
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of the decode steps alone; 0 without a token."""
+        return 1000 * self.tokens / self.decode_ms if self.tokens else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """What to generate. params: with a seed. limit: the most tokens. stop_ids: what ends the turn."""
+
+    ids: list[int]
+    params: SamplingParams
+    limit: int
+    stop_ids: frozenset[int]
+    tokenizer: Tokenizer | None
+    boundaries: Sequence[int] = ()
+    alternatives: int = 0
+
+
+def run_turn(
+    session: Session,
+    request: TurnRequest,
+    report: TurnReport,
+    should_stop: Callable[[], bool],
+    on_prefill: PrefillProgress,
+) -> Iterator[Token]:
+    """The tokens of one turn; `report` is filled in on the way and final however the iterator ends.
+
+    should_stop is asked between chunks and between tokens. on_prefill is called with (ids fed, ids to feed,
+    ids reused), first before anything is fed.
+    """
+    clock = _Clock()
+    ids, tokenizer = request.ids, request.tokenizer
+    decoder = tokenizer.decoder() if tokenizer else None
+    history = list(ids)
+    try:
+        plan = session.prepare(ids, request.boundaries)
+        report.prompt_tokens, report.reused, report.seed = len(ids), plan.reused, request.params.seed
+        to_feed = len(ids) - plan.reused
+        on_prefill(0, to_feed, plan.reused)
+        for size in plan.chunks:
+            if should_stop():
+                return
+            if session.position == len(ids) - 1:
+                report.prefill_ms = clock.elapsed()
+                clock.lap()
+            output = session.feed(ids[session.position : session.position + size], plan.turn)
+            report.prefilled += size
+            on_prefill(report.prefilled, to_feed, plan.reused)
+        while True:
+            if report.tokens >= request.limit:
+                report.reason = "length"
+                return
+            if should_stop():
+                return
+            choice = sample(
+                output.logits[-1],
+                history,
+                request.params,
+                report.tokens,
+                vocab_limit=tokenizer.vocab_size if tokenizer else None,
+                alternatives=request.alternatives,
+            )
+            residual = output.residual.tolist()
+            milliseconds = clock.lap()
+            report.decode_ms += milliseconds
+            if report.tokens == 0:
+                report.first_decode_ms, report.ttft_ms = milliseconds, clock.elapsed()
+            if choice.id in request.stop_ids and not request.params.ignore_eos:
+                report.reason, report.stop_id = "stop", choice.id
+                return
+            report.tokens += 1
+            history.append(choice.id)
+            yield Token(
+                id=choice.id,
+                text=decoder.push(choice.id) if decoder else "",
+                milliseconds=milliseconds,
+                logprob=choice.logprob,
+                residual=residual,
+                alternatives=_alternatives(choice, tokenizer),
+            )
+            clock.lap()
+            # Fed even when it is the last one: the next turn then prefills only what is new.
+            output = session.feed([choice.id], plan.turn)
+    except GeneratorExit:
+        raise
+    except BaseException:
+        report.reason = "failed"
+        raise
+    finally:
+        report.chunks = tuple(session.chunks)
+        report.tail = decoder.flush() if decoder else ""
+
+
+def _alternatives(choice: Sampled, tokenizer: Tokenizer | None) -> list[Alternative]:
+    return [
+        Alternative(token, tokenizer.token_text(token) if tokenizer else "", logprob)
+        for token, logprob in choice.alternatives
+    ]
+
+
+class _Clock:
+    """Milliseconds since the start, and since the last lap."""
+
+    def __init__(self) -> None:
+        self._start = self._last = time.perf_counter()
+
+    def elapsed(self) -> float:
+        return (time.perf_counter() - self._start) * 1000
+
+    def lap(self) -> float:
+        before, self._last = self._last, time.perf_counter()
+        return (self._last - before) * 1000
