@@ -1,0 +1,25 @@
+"""Exact top-k whose ties go to the lowest index.
+
+`torch.topk` leaves open which of several equal values it returns. Here the k-th highest value is a threshold:
+everything above it is taken, and of what equals it the entries of lowest index, until k are taken.
+"""
+
+import torch
+from torch import Tensor
+
+
+def top_k(scores: Tensor, k: int) -> Tensor:
+    """Indices of the k highest of each row, in ascending order of index: (n, m) -> (n, k) int64, k <= m.
+
+    NaN counts as the lowest value, so that a damaged row still gives valid indices.
+    """
+    rows, columns = scores.shape
+    if k == columns:
+        return torch.arange(columns, device=scores.device).expand(rows, columns)
+    scores = torch.nan_to_num(scores, nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
+    threshold = scores.topk(k, dim=1, sorted=False).values.amin(1, keepdim=True)
+    above = scores > threshold
+    equal = scores == threshold
+    missing = k - above.sum(1, keepdim=True)
+    taken = above | (equal & (equal.cumsum(1) <= missing))
+    return taken.nonzero()[:, 1].view(rows, k)

@@ -1,0 +1,167 @@
+"""Attention of one layer: window, compressed sparse (CSA) or heavily compressed (HCA).
+
+    qr = RMSNorm(wq_a x), q = wq_b qr, each head divided by its own RMS
+    kv = RMSNorm(wkv x), one head, both key and value
+    RoPE on the last channels of q and kv; softmax over [window rows, compressed rows, sink]; inverse RoPE
+    output: each group of heads through its own block of wo_a, then wo_b
+
+The query at position p sees the rows of the last `window` positions and the blocks b < (p + 1) // ratio;
+in CSA only those its indexer chose. Window and blocks overlap by design.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dsv4chat.kernels import attention
+from dsv4chat.kernels.linear import Stacked
+from dsv4chat.kernels.norms import inverse_rms, rms_norm
+from dsv4chat.kernels.rope import rotate_
+from dsv4chat.runtime.cache import LayerCache
+from dsv4chat.runtime.compressor import Compressor
+from dsv4chat.runtime.config import ModelConfig
+from dsv4chat.runtime.indexer import Indexer
+from dsv4chat.runtime.step import Step, Tile
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Blocks the indexer chose for the queries from `first` of the pass on: (t, k), ascending, -1 = none."""
+
+    first: int
+    blocks: Tensor
+
+
+@dataclass
+class AttentionWeights:
+    """Matrices of one layer's attention.
+
+    inputs: stacks over the layer's input, in this order over all stacks: wq_a, wkv; compressed layers:
+    compressor wkv, wgate; CSA: indexer compressor wkv, wgate, weights_proj. queries: over the low-rank
+    query: wq_b, indexer wq_b. wo_a: (o_groups, o_lora_rank, heads / o_groups * head_dim).
+    """
+
+    inputs: list[Stacked]
+    queries: Stacked
+    q_norm: Tensor
+    kv_norm: Tensor
+    sink: Tensor
+    wo_a: Tensor
+    wo_b: Tensor
+    compressor: Compressor | None
+    indexer: Indexer | None
+
+
+class Attention:
+    """One layer's attention."""
+
+    def __init__(self, config: ModelConfig, layer: int, weights: AttentionWeights) -> None:
+        self.config = config
+        self.weights = weights
+        self.kind = config.layer_kind(layer)
+        self.ratio = config.compress_ratios[layer]
+        self.scale = config.head_dim**-0.5
+
+    def forward(self, x: Tensor, cache: LayerCache, step: Step, chosen: list[Chosen] | None = None) -> Tensor:
+        """x (n, hidden), normalised -> (n, hidden). `chosen` receives what the indexer chose, where it had
+        to.
+        """
+        config, weights = self.config, self.weights
+        parts = iter([part for stack in weights.inputs for part in stack(x)])
+        table = step.plain_rotations if self.kind == "window" else step.rotations
+        low_rank = rms_norm(next(parts), weights.q_norm, config.norm_eps)
+        query, *index_query = weights.queries(low_rank)
+        query = query.float().reshape(-1, config.num_heads, config.head_dim)
+        query = rotate_(query * (inverse_rms(query, config.norm_eps) * self.scale), table)
+
+        kv = rotate_(rms_norm(next(parts).float(), weights.kv_norm, config.norm_eps), table)
+        stored, values = cache.round(kv)
+        rows = torch.cat([cache.window_rows(step.position), values])
+        if cache.blocks is not None:
+            self._compress(next(parts), next(parts), cache, step)
+        index = None
+        if weights.indexer is not None:
+            index = self._index(index_query[0], next(parts), next(parts), next(parts), cache, step)
+
+        tiles = [self._tile(tile, query, rows, index, cache, step, chosen) for tile in step.tiles]
+        out = torch.cat(tiles) if len(tiles) > 1 else tiles[0]
+        cache.write_window(step.position, stored, values)
+        return self._project(rotate_(out, table.conj()))
+
+    def _compress(self, kv: Tensor, gate: Tensor, cache: LayerCache, step: Step) -> None:
+        """Let the compressor take in this pass, and store the rows of the blocks it closes."""
+        compressor = self.weights.compressor
+        assert compressor is not None
+        assert cache.open_block is not None
+        assert cache.blocks is not None
+        rows = compressor.advance(kv, gate, cache.open_block, step)
+        if rows is not None:
+            cache.blocks.write(step.closed_blocks(self.ratio)[0], rows)
+
+    def _index(
+        self, query: Tensor, kv: Tensor, gate: Tensor, weights: Tensor, cache: LayerCache, step: Step
+    ) -> tuple[Tensor, Tensor]:
+        """Store the index keys of the blocks this pass closes; returns the index query, rotated, and its
+        weights.
+        """
+        indexer = self.weights.indexer
+        assert indexer is not None
+        assert cache.open_key is not None
+        assert cache.keys is not None
+        keys = indexer.compressor.advance(kv, gate, cache.open_key, step)
+        if keys is not None:
+            cache.keys.write(step.closed_blocks(self.ratio)[0], keys)
+        query = query.float().reshape(-1, indexer.heads, indexer.head_dim)
+        return rotate_(query, step.rotations), weights.float()
+
+    def _tile(
+        self,
+        tile: Tile,
+        query: Tensor,
+        rows: Tensor,
+        index: tuple[Tensor, Tensor] | None,
+        cache: LayerCache,
+        step: Step,
+        chosen: list[Chosen] | None,
+    ) -> Tensor:
+        """Attention of one tile's queries: (t, heads, head_dim)."""
+        sink = self.weights.sink
+        query = query[tile.first : tile.last]
+        window = rows[tile.low : tile.high]
+        most = step.most_visible(tile, self.ratio) if self.ratio else 0
+        if cache.blocks is None or most == 0:
+            return attention.dense(query, attention.with_sink_row(window), step.mask(tile, 0), sink)
+        indexer = self.weights.indexer
+        if index is None or indexer is None or most <= indexer.topk:
+            shared = attention.with_sink_row(window, cache.blocks.load(most))
+            return attention.dense(query, shared, step.mask(tile, self.ratio), sink)
+
+        assert cache.keys is not None
+        visible = step.visible_blocks(tile, self.ratio)
+        picked = indexer.select(
+            index[0][tile.first : tile.last], index[1][tile.first : tile.last], cache.keys, visible, most
+        )
+        hidden = picked >= visible[:, None]
+        if chosen is not None:
+            chosen.append(Chosen(tile.first, torch.where(hidden, -1, picked)))
+        if picked.numel() < most:
+            own = cache.blocks.gather(picked.flatten())
+        else:
+            own = cache.blocks.load(most).index_select(0, picked.flatten())
+        mask = torch.zeros(picked.shape, device=query.device).masked_fill_(hidden, -torch.inf)
+        return attention.selected(
+            query,
+            attention.with_sink_row(window),
+            step.mask(tile, 0),
+            sink,
+            own.view(*picked.shape, -1),
+            mask,
+        )
+
+    def _project(self, out: Tensor) -> Tensor:
+        """(n, heads, head_dim) float32 -> (n, hidden), group by group."""
+        wo_a, wo_b = self.weights.wo_a, self.weights.wo_b
+        groups = out.reshape(out.shape[0], wo_a.shape[0], -1).to(wo_a.dtype).transpose(0, 1)
+        low_rank = torch.bmm(groups, wo_a.transpose(1, 2)).transpose(0, 1).reshape(out.shape[0], -1)
+        return low_rank @ wo_b.t()

@@ -1,0 +1,163 @@
+"""DeepSeek-V4: embedding, layers of hyper-connected attention and experts, and the head.
+
+    X = embedding copied to s streams
+    each layer: x, post, comb = enter(X); X = expand(X, post, comb, attention(RMSNorm(x)));
+                the same with the MoE
+    logits = lm_head(RMSNorm(hc_head(X)))
+
+`Model.forward` feeds any number of tokens at once; how the input is split does not change what is computed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dsv4chat.kernels import hyper_connections as mhc
+from dsv4chat.kernels.norms import rms_norm
+from dsv4chat.runtime.attention import Attention, Chosen
+from dsv4chat.runtime.cache import KVCache, LayerCache
+from dsv4chat.runtime.config import ModelConfig
+from dsv4chat.runtime.errors import EngineError
+from dsv4chat.runtime.hyper_connections import HyperConnection
+from dsv4chat.runtime.loading import Loader, WeightSource, load_attention, load_connection, load_moe
+from dsv4chat.runtime.moe import MoE
+from dsv4chat.runtime.step import Frequencies, Step
+
+
+@dataclass(frozen=True)
+class Output:
+    """logits: (n or 1, vocab) float32; residual: (layers,) float32, |X| of the last token a layer."""
+
+    logits: Tensor
+    residual: Tensor
+
+
+@dataclass
+class Trace:
+    """What a pass did, for comparisons. Lists have one entry a layer.
+
+    streams: (n, s, hidden) after each layer; blocks: what the indexer chose; experts: (n, k) chosen.
+    """
+
+    streams: list[Tensor] = field(default_factory=list)
+    blocks: list[list[Chosen]] = field(default_factory=list)
+    experts: list[list[Tensor]] = field(default_factory=list)
+
+
+class Block:
+    """One layer."""
+
+    def __init__(self, loader: Loader, layer: int) -> None:
+        config = loader.config
+        self.config = config
+        prefix = f"layers.{layer}"
+        self.attention_connection = load_connection(loader, f"{prefix}.hc_attn")
+        self.attention_norm = loader.tensor(f"{prefix}.attn_norm.weight", torch.float32)
+        self.attention = Attention(config, layer, load_attention(loader, layer))
+        self.moe_connection = load_connection(loader, f"{prefix}.hc_ffn")
+        self.moe_norm = loader.tensor(f"{prefix}.ffn_norm.weight", torch.float32)
+        self.moe = MoE(config, load_moe(loader, layer))
+
+    def forward(self, streams: Tensor, cache: LayerCache, step: Step, trace: Trace | None) -> Tensor:
+        """streams (n, s, hidden) -> streams after this layer."""
+        chosen: list[Chosen] = []
+        routed: list[Tensor] = []
+        config = self.config
+        x, post, comb = self.attention_connection.enter(streams, config)
+        x = rms_norm(x, self.attention_norm, config.norm_eps)
+        out = self.attention.forward(x, cache, step, None if trace is None else chosen)
+        streams = mhc.expand(streams, post, comb, out)
+
+        x, post, comb = self.moe_connection.enter(streams, config)
+        x = rms_norm(x, self.moe_norm, config.norm_eps)
+        out = self.moe.forward(x, step.ids, None if trace is None else routed)
+        streams = mhc.expand(streams, post, comb, out)
+        if trace is not None:
+            trace.streams.append(streams)
+            trace.blocks.append(chosen)
+            trace.experts.append(routed)
+        return streams
+
+
+class Model:
+    """The weights of a model on one device, and its forward pass."""
+
+    def __init__(self, loader: Loader) -> None:
+        self.config: ModelConfig = loader.config
+        self.device = loader.device
+        self.dtype = loader.dtype
+        self.frequencies = Frequencies.of(self.config, loader.device)
+        self.embedding = loader.tensor("embed.weight", loader.dtype)
+        self.layers = [Block(loader, layer) for layer in range(self.config.num_layers)]
+        self.head_connection: HyperConnection = load_connection(loader, "hc_head")
+        self.norm = loader.tensor("norm.weight", torch.float32)
+        self.lm_head = loader.tensor("head.weight", torch.float32)
+        self.parameters = loader.parameters
+        self.stored_bytes = loader.bytes_done
+
+    @classmethod
+    def load(
+        cls,
+        checkpoint: WeightSource,
+        device: torch.device,
+        dtype: torch.dtype,
+        progress: Callable[[int, int, int, int], None] | None = None,
+    ) -> "Model":
+        """Read all weights of `checkpoint` onto `device`, matrices as `dtype` (float32 or bfloat16).
+
+        What needs float32 (compressors, router, hyper-connections, norms, lm_head) is float32 always. The
+        drafting layer is not read. progress(bytes_done, bytes_total, tensors_done, tensors_total) is
+        called after each tensor. Raises CheckpointError for what is missing or damaged.
+        """
+        if dtype not in (torch.float32, torch.bfloat16):
+            raise EngineError(f"Weights can be float32 or bfloat16, not {dtype}; choose one of the two.")
+        with torch.inference_mode():
+            return cls(Loader(checkpoint, device, dtype, progress))
+
+    @torch.inference_mode()
+    def forward(
+        self,
+        ids: Tensor,
+        cache: KVCache,
+        logits: Literal["all", "last"] = "last",
+        trace: Trace | None = None,
+    ) -> Output:
+        """Feed `ids` (n,) int64 after what the cache holds; logits of every token or of the last only.
+
+        Raises EngineError for no ids or an id outside the vocabulary and ContextOverflowError when the
+        cache has no room; the cache is unchanged then.
+        """
+        ids = self._checked(ids)
+        n = ids.shape[0]
+        step = Step(self.config, cache.begin(n), ids, self.frequencies)
+        streams = self.embedding[ids][:, None, :].expand(-1, self.config.hc_mult, -1)
+        largest = []
+        for block, layer_cache in zip(self.layers, cache.layers, strict=True):
+            streams = block.forward(streams, layer_cache, step, trace)
+            largest.append(streams[-1].abs().amax())
+        cache.commit(n)
+        if logits == "last":
+            streams = streams[-1:]
+        return Output(self.head(streams), torch.stack(largest).float())
+
+    def head(self, streams: Tensor) -> Tensor:
+        """Logits (n, vocab) float32 of the streams (n, s, hidden) after the last layer."""
+        config, head = self.config, self.head_connection
+        y = mhc.head(streams, head.fn, head.scale, head.base, config.norm_eps, config.hc_eps)
+        return F.linear(rms_norm(y, self.norm, config.norm_eps).float(), self.lm_head)
+
+    def _checked(self, ids: Tensor) -> Tensor:
+        if ids.dim() != 1 or ids.shape[0] == 0:
+            raise EngineError("The model needs at least one token id, as a flat list.")
+        lowest, highest = int(ids.min()), int(ids.max())
+        if lowest < 0 or highest >= self.config.vocab_size:
+            wrong = lowest if lowest < 0 else highest
+            raise EngineError(
+                f"Token id {wrong} is outside the model's vocabulary of {self.config.vocab_size}; "
+                "use the tokenizer that belongs to the model."
+            )
+        return ids.to(self.device, torch.int64)
