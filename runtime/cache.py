@@ -1,9 +1,10 @@
 """The key-value cache of one conversation, and the small state that is needed to go back in it.
 
 Each layer holds the window ring (the last `window` rows of kv, slot = position mod window). A compressed
-layer also holds its compressed rows, one for `ratio` tokens, and the rows of the block that is still open; a CSA
-layer holds the same once more for the indexer's keys. Everything is a function of `position`: how many slots,
-blocks and open rows are valid, so that going back is putting the small state back and setting the position.
+layer also holds its compressed rows, one for `ratio` tokens, and the rows of the block that is still
+open; a CSA layer holds the same once more for the indexer's keys. Everything is a function of `position`:
+how many slots, blocks and open rows are valid, so that going back is putting the small state back and
+setting the position.
 
 Compressed rows and keys are append-only and grow geometrically up to what `max_context` needs.
 """
