@@ -49,8 +49,6 @@ def _arguments(text: str) -> dict[str, Any]:
     """The arguments of a call; what is not a JSON object becomes one text parameter named `arguments`."""
     try:
         value = parse_json(text)
-        text.encode("utf-8")
-        dump_json(value).encode("utf-8")
     except ValueError:
         return {"arguments": text}
     return value if isinstance(value, dict) else {"arguments": text}

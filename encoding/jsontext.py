@@ -11,9 +11,13 @@ from typing import Any
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text. ValueError for anything that is not JSON, infinite numbers included."""
+    """The value of a JSON text. ValueError for anything else, infinite numbers and half surrogates
+    included."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        return value
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
 
