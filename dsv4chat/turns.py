@@ -8,7 +8,7 @@ Shared by `dsv4chat ask` and the app. Knows no widget and no torch. A turn is us
     turn.message                         # what was said, also after a stop, an error or a dead engine
 
 Errors of the engine (`EngineFailed`, `EngineDied`) come out of `events()`; before they do, the parser is
-flushed, so `turn.message` holds the partial answer.
+flushed, so `turn.message` holds the partial answer and `turn.rest` the events that were still held back.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -101,12 +101,14 @@ class TurnFinished:
 
     reason: "stop", "length" or "stopped", the engine's. finish_reason: the message's, "tool_calls" included.
     message: the assistant message, with the sampled ids to be rendered verbatim in the next prompt.
-    events: what the parser had held back.
+    offered_answer: the reasoning, when the model ended its turn without closing it: most likely the answer.
+    events: what the parser had held back; the last one is `Stopped`.
     """
 
     reason: str
     finish_reason: str
     message: Message
+    offered_answer: str | None
     figures: TurnFigures
     events: tuple[ParserEvent, ...]
 
@@ -139,9 +141,16 @@ class Turn:
         self._conversation_id = conversation_id
         self._sampling = sampling or SamplingParams()
         self._alternatives = alternatives
-        self._parser = CompletionParser(self.thinking, tokenizer=tokenizer, tools=conversation.tools)
+        self._prefix = _prefix_of(conversation) if task is None else None
+        self._parser = CompletionParser(
+            conversation.thinking if self._prefix else self.thinking,
+            tokenizer=tokenizer,
+            # Without tools on offer a call is passed on as it is: there is nothing to check it against.
+            tools=conversation.tools or None,
+            prefix=self._prefix,
+        )
         self._sampled: list[int] = []
-        self._flushed = False
+        self.rest: tuple[ParserEvent, ...] = ()
 
     @property
     def sampled_ids(self) -> tuple[int, ...]:
@@ -154,27 +163,27 @@ class Turn:
         return self._parser.kind
 
     @property
-    def message(self) -> Message:
-        """What has been said so far, as the message to keep.
+    def offered_answer(self) -> str | None:
+        """See `TurnFinished`; None before the end."""
+        return self._parser.offered_answer
 
-        Its ids are everything after the `<think>` or `</think>` that opened the turn, so a continued prefix
-        is part of them. A task's answer (a title) is no turn of the conversation and carries none.
+    @property
+    def message(self) -> Message:
+        """What has been said so far, as the message to keep: a continued prefix is part of it.
+
+        Its ids are everything after the `<think>` or `</think>` that opened the turn. A task's answer (a
+        title) is no turn of the conversation and carries none.
         """
         message = self._parser.message()
         if self._opened_at is None:
-            return message
+            return replace(message, ids=None)
+        if self._prefix is not None:
+            message = _joined(self._prefix, message)
         return replace(message, ids=self.prompt_ids[self._opened_at :] + tuple(self._sampled))
 
     def stop(self) -> None:
         """End the turn after the current token; `events()` then ends with `TurnFinished`."""
         self._engine.stop()
-
-    def flush(self, reason: str = "stopped") -> tuple[ParserEvent, ...]:
-        """Let go of text the parser holds back; done by `events()` itself on every way out."""
-        if self._flushed:
-            return ()
-        self._flushed = True
-        return tuple(self._parser.finish(reason))
 
     async def events(self) -> AsyncIterator[TurnEvent]:
         """Run the turn. Raises what the engine raises, after flushing the parser."""
@@ -194,7 +203,8 @@ class Turn:
                 else:
                     yield self._finished(item)
         finally:
-            self.flush()
+            # After a proper end nothing is left and this does nothing.
+            self.rest = tuple(self._parser.finish("stopped"))
 
     def _token(self, token: Token) -> TurnToken:
         before = self._parser.kind
@@ -215,10 +225,7 @@ class Turn:
         )
 
     def _finished(self, end: Finished) -> TurnFinished:
-        events = () if self._flushed else tuple(self._parser.finish(end.reason, end.tail))
-        self._flushed = True
-        message = self.message
-        calls = bool(message.tool_calls) and end.reason == "stop"
+        events = tuple(self._parser.finish(end.reason, end.tail))
         figures = TurnFigures(
             prompt_tokens=len(self.prompt_ids),
             prefilled=end.prefilled,
@@ -229,7 +236,33 @@ class Turn:
             first_decode_ms=end.first_decode_ms,
             tokens_per_second=end.tokens_per_second,
         )
-        return TurnFinished(end.reason, "tool_calls" if calls else end.reason, message, figures, events)
+        return TurnFinished(
+            reason=end.reason,
+            finish_reason=self._parser.finish_reason or end.reason,
+            message=self.message,
+            offered_answer=self._parser.offered_answer,
+            figures=figures,
+            events=events,
+        )
+
+
+def _prefix_of(conversation: Conversation) -> Message | None:
+    """The message to be continued, if the conversation ends with one."""
+    last = conversation.messages[-1] if conversation.messages else None
+    return last if last is not None and last.prefix else None
+
+
+def _joined(prefix: Message, message: Message) -> Message:
+    """The prefix and what continued it, as one finished message."""
+    reasoning = None
+    if prefix.reasoning is not None or message.reasoning is not None:
+        reasoning = (prefix.reasoning or "") + (message.reasoning or "")
+    return replace(
+        message,
+        content=prefix.content + message.content,
+        reasoning=reasoning,
+        tool_calls=prefix.tool_calls + message.tool_calls,
+    )
 
 
 def _opens_in_reasoning(ids: Sequence[int], tokenizer: Tokenizer) -> bool:

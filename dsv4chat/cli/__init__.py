@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from dsv4chat import __version__
+from dsv4chat.cli.options import model_options
 
 COMMANDS = {
     "ask": "Ask one question and print the streamed answer.",
@@ -44,43 +45,19 @@ class LazyGroup(click.Group):
     cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(__version__, prog_name="dsv4chat")
-@click.option("--model", metavar="DIR|demo", default=None, help="The model to chat with (default: demo).")
-@click.option(
-    "--profile",
-    type=click.Choice(["preview", "current"]),
-    default=None,
-    help="The prompt profile, when the model's own is wrong or unknown.",
-)
-@click.option(
-    "--max-context", type=click.IntRange(min=1), default=None, help="Tokens a conversation may have at most."
-)
-@click.option(
-    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default=None, help="Where the model runs."
-)
-@click.option(
-    "--dtype",
-    type=click.Choice(["auto", "float32", "bfloat16"]),
-    default=None,
-    help="Precision of activations and of weights that are not quantised.",
-)
-@click.option(
-    "--kv-dtype",
-    type=click.Choice(["auto", "float32", "bfloat16", "fp8"]),
-    default=None,
-    help="How the cache stores keys and values.",
-)
-@click.pass_context
-def main(ctx: click.Context, **options: Any) -> None:
+@model_options
+def main(**options: Any) -> None:
     """Chat with a DeepSeek-V4 model in the terminal. Without a command: open the app."""
+    context = click.get_current_context()
     given = {name: value for name, value in options.items() if value is not None}
-    if ctx.invoked_subcommand is not None:
+    if context.invoked_subcommand is not None:
         if given:
             flag = "--" + next(iter(given)).replace("_", "-")
             raise click.UsageError(
                 f"{flag} before a command is for the app; put it after: "
-                f"dsv4chat {ctx.invoked_subcommand} {flag} ..."
+                f"dsv4chat {context.invoked_subcommand} {flag} ..."
             )
         return
     from dsv4chat.app import run
 
-    ctx.exit(run(**given))
+    context.exit(run(**given))

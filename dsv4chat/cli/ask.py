@@ -1,0 +1,208 @@
+"""`dsv4chat ask`: one question, one streamed answer."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import stat
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dsv4chat.cli.options import model_options, sampling_options
+
+EXIT_OK, EXIT_ERROR, EXIT_INTERRUPTED = 0, 1, 130
+
+_EPILOG = """\b
+Exit codes:
+  0    answered (also when cut off by --max-tokens)
+  1    an error; the reason is on standard error
+  2    wrong usage
+  130  interrupted by Ctrl+C; what was said so far has been printed
+"""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked, and how. model, sampling: the options that were given."""
+
+    text: str
+    system: str | None
+    thinking: bool
+    effort: str | None
+    profile: str | None
+    model: dict[str, Any]
+    sampling: dict[str, Any]
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("prompt", required=False)
+@click.option("--think/--no-think", "thinking", default=True, help="Whether it thinks first (default: yes).")
+@click.option(
+    "--effort",
+    type=click.Choice(["low", "high", "max"]),
+    help="How hard it thinks; no effect without thinking.",
+)
+@click.option("--system", metavar="TEXT", help="The system message.")
+@click.option("--hide-thinking", is_flag=True, help="Do not print the thinking.")
+@click.option("--stats", is_flag=True, help="Print speed and prompt reuse afterwards, on standard error.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: prefill, token, done, error.")
+@sampling_options
+@model_options
+def ask(
+    prompt: str | None,
+    thinking: bool,
+    effort: str | None,
+    system: str | None,
+    hide_thinking: bool,
+    stats: bool,
+    as_json: bool,
+    profile: str | None,
+    **options: Any,
+) -> None:
+    """Ask PROMPT and print the answer as it is generated.
+
+    Text on standard input is appended to PROMPT, or is the prompt. The answer goes to standard output, the
+    thinking to standard error.
+    """
+    try:
+        text = _with_input(prompt)
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+    if not text:
+        raise click.UsageError("There is nothing to ask: give a PROMPT, or pipe text in.")
+    from dsv4chat.cli.ask_output import JsonOutput, Output, TextOutput
+
+    output: Output = JsonOutput() if as_json else TextOutput(show_thinking=not hide_thinking, stats=stats)
+    names = ("model", "max_context", "device", "dtype", "kv_dtype")
+    model = {name: options.pop(name) for name in names}
+    question = Question(text, system, thinking, effort, profile, model, options)
+    sys.exit(_run(question, output))
+
+
+def _run(question: Question, output: Any) -> int:
+    """The exit code. A reader that went away (`| head`) is no error and nothing to talk about."""
+    try:
+        return asyncio.run(_Asking(question, output).run())
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The interpreter flushes standard output once more at its end; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except OSError as error:
+        click.echo(f"Error: the answer cannot be written: {error.strerror}.", err=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_ERROR
+
+
+class _Asking:
+    """One question on its way: an engine, a turn, and Ctrl+C."""
+
+    def __init__(self, question: Question, output: Any) -> None:
+        self._question = question
+        self._output = output
+        self._turn: Any = None
+        self._task: asyncio.Task[Any] | None = None
+        self._interrupted = False
+
+    async def run(self) -> int:
+        from dsv4chat.encoding import EncodingError
+        from dsv4chat.engine_process import EngineDied, EngineFailed, EngineProcess
+
+        self._task = asyncio.current_task()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
+        engine = EngineProcess()
+        try:
+            await self._answer(engine)
+        except EncodingError as error:
+            self._output.error("EncodingError", str(error))
+            return EXIT_ERROR
+        except EngineFailed as error:
+            self._output.error(error.kind, str(error))
+            return EXIT_ERROR
+        except EngineDied as error:
+            last = "".join(f"\n  {line}" for line in error.last_lines[-5:])
+            self._output.error("EngineDied", f"{error}{' It ends with:' + last if last else ''}")
+            return EXIT_ERROR
+        except asyncio.CancelledError:
+            if not self._interrupted:
+                raise
+        finally:
+            await engine.close()
+        return EXIT_INTERRUPTED if self._interrupted else EXIT_OK
+
+    async def _answer(self, engine: Any) -> None:
+        from dsv4chat.encoding import Conversation, Message, Tokenizer, detect_profile
+        from dsv4chat.runtime.protocol import Load, Ready
+        from dsv4chat.sampling_defaults import model_sampling, override
+        from dsv4chat.turns import Turn
+
+        question = self._question
+        await engine.start()
+        folder = Path()
+        async for progress in engine.load(Load(**{k: v for k, v in question.model.items() if v is not None})):
+            if isinstance(progress, Ready):
+                folder = Path(progress.path)
+            else:
+                self._output.loading(progress)
+        choice = detect_profile(folder, question.profile)
+        if choice.notice:
+            self._output.notice(choice.notice)
+        tokenizer = Tokenizer.from_folder(folder)
+        system = () if question.system is None else (Message("system", question.system),)
+        conversation = Conversation(
+            (*system, Message("user", question.text)),
+            thinking=question.thinking,
+            effort=question.effort if question.thinking else None,
+        )
+        sampling = override(model_sampling(folder), question.sampling)
+        turn = self._turn = Turn(engine, tokenizer, choice.profile, conversation, sampling=sampling)
+        try:
+            async for event in turn.events():
+                self._output.event(event)
+        except BaseException:
+            self._output.rest(turn.rest)
+            raise
+
+    def _interrupt(self) -> None:
+        """Ctrl+C: end the turn after this token; a second one, or one before the turn, ends it at once."""
+        if self._turn is not None and not self._interrupted:
+            self._turn.stop()
+        elif self._task is not None:
+            self._task.cancel()
+        self._interrupted = True
+
+
+def _with_input(prompt: str | None) -> str:
+    """The prompt and what is on standard input, separated by a blank line."""
+    piped = _read_input(wait_quietly=prompt is None).strip("\n")
+    return "\n\n".join(part for part in (prompt, piped) if part)
+
+
+def _read_input(*, wait_quietly: bool) -> str:
+    """All of standard input, "" if that is a terminal, closed, or a device.
+
+    A pipe that nobody writes to would look like a hang when a prompt was given, so that is said in time.
+    """
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):
+        return ""
+    if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):
+        return ""
+    notice = threading.Timer(2.0, _say_waiting)
+    notice.daemon = True
+    with contextlib.ExitStack() as stack:
+        if not wait_quietly:
+            notice.start()
+            stack.callback(notice.cancel)
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
+
+
+def _say_waiting() -> None:
+    click.echo("Waiting for the end of standard input (use </dev/null if there is none) ...", err=True)

@@ -1,0 +1,62 @@
+"""Options that several commands share."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_MODEL = (
+    click.option("--model", metavar="DIR|demo", help="A model folder, or demo, which comes along (default)."),
+    click.option(
+        "--profile",
+        type=click.Choice(["preview", "current"]),
+        help="The prompt profile, when what the model says of itself is wrong or missing.",
+    ),
+    click.option(
+        "--max-context",
+        type=click.IntRange(min=1),
+        metavar="TOKENS",
+        help="The most tokens a conversation may have.",
+    ),
+    click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where the model runs."),
+    click.option(
+        "--dtype",
+        type=click.Choice(["auto", "float32", "bfloat16"]),
+        help="Precision of activations and of weights that are not quantised.",
+    ),
+    click.option(
+        "--kv-dtype",
+        type=click.Choice(["auto", "float32", "bfloat16", "fp8"]),
+        help="How the cache stores keys and values.",
+    ),
+)
+
+_SAMPLING = (
+    click.option("--temperature", type=click.FloatRange(min=0), help="0 takes the most probable token."),
+    click.option(
+        "--top-p", type=click.FloatRange(0, 1, min_open=True), help="Keep the likeliest, to this sum."
+    ),
+    click.option("--top-k", type=click.IntRange(min=0), help="Keep this many of the most probable (0: all)."),
+    click.option("--min-p", type=click.FloatRange(0, 1), help="Drop what is below this part of the first."),
+    click.option("--repetition-penalty", type=click.FloatRange(min=0, min_open=True), help="Above 1: less."),
+    click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Repeats an answer (default: random)."),
+    click.option("--max-tokens", type=click.IntRange(min=0), metavar="TOKENS", help="The longest answer."),
+)
+
+
+def model_options(function: Function) -> Function:
+    """--model, --profile, --max-context, --device, --dtype, --kv-dtype; None where not given."""
+    return _apply(function, _MODEL)
+
+
+def sampling_options(function: Function) -> Function:
+    """--temperature and so on, and --max-tokens; None where not given. Names are those of SamplingParams."""
+    return _apply(function, _SAMPLING)
+
+
+def _apply(function: Function, options: tuple[Callable[[Function], Function], ...]) -> Function:
+    for option in reversed(options):
+        function = option(function)
+    return function
