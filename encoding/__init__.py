@@ -17,7 +17,7 @@ from dsv4chat.encoding.events import (
 from dsv4chat.encoding.parser import CompletionParser
 from dsv4chat.encoding.profile import Profile, ProfileChoice, detect_profile
 from dsv4chat.encoding.render import render
-from dsv4chat.encoding.request import conversation_from_request
+from dsv4chat.encoding.request import conversation_from_request, tools_from_request
 from dsv4chat.encoding.segments import Rendered, Segment
 from dsv4chat.encoding.tokenizer import Encoded, StreamDecoder, Tokenizer
 
@@ -44,4 +44,5 @@ __all__ = [
     "conversation_from_request",
     "detect_profile",
     "render",
+    "tools_from_request",
 ]

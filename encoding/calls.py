@@ -93,12 +93,12 @@ class CallReader:
         if self._in_value:
             events += self.end_parameter()
         events += self._add("}" if self._arguments else "{}")
+        if error is not None:
+            self._errors = [error]
         stray = "".join(self._stray).strip()
         if stray:
             shown = stray if len(stray) <= 200 else stray[:200] + "..."
             self._errors.append(f"There is text outside of the parameters: {shown}")
-        if error is not None:
-            self._errors = [error]
         call = ToolCall(
             id=f"call_{self._index}",
             name=self._name,

@@ -18,6 +18,8 @@ def parse_json(text: str) -> Any:
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         return value
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a surrogate pair") from None
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
 

@@ -40,7 +40,7 @@ def conversation_from_request(body: Mapping[str, Any]) -> Conversation:
     messages = tuple(_message(item, f"messages[{i}]") for i, item in enumerate(items))
     _check_order(messages)
     thinking, effort = _mode(body)
-    tools = _tools(body.get("tools"))
+    tools = tools_from_request(body.get("tools"))
     choice = body.get("tool_choice")
     if choice == "none":
         tools = ()
@@ -165,7 +165,8 @@ def _task(value: Any, where: str) -> str | None:
     return value
 
 
-def _tools(value: Any) -> tuple[dict[str, Any], ...]:
+def tools_from_request(value: Any) -> tuple[dict[str, Any], ...]:
+    """The functions in a request's `tools`, each with name, description and parameters; () for None."""
     if value is None:
         return ()
     if not isinstance(value, list):
