@@ -18,10 +18,10 @@ from dsv4chat.kernels import attention
 from dsv4chat.kernels.linear import Stacked
 from dsv4chat.kernels.norms import inverse_rms, rms_norm
 from dsv4chat.kernels.rope import rotate_
-from dsv4chat.runtime.cache import LayerCache
 from dsv4chat.runtime.compressor import Compressor
 from dsv4chat.runtime.config import ModelConfig
 from dsv4chat.runtime.indexer import Indexer
+from dsv4chat.runtime.layer_cache import LayerCache
 from dsv4chat.runtime.step import Step, Tile
 
 
@@ -145,10 +145,7 @@ class Attention:
         hidden = picked >= visible[:, None]
         if chosen is not None:
             chosen.append(Chosen(tile.first, torch.where(hidden, -1, picked)))
-        if picked.numel() < most:
-            own = cache.blocks.gather(picked.flatten())
-        else:
-            own = cache.blocks.load(most).index_select(0, picked.flatten())
+        own = cache.blocks.gather(picked.flatten(), most)
         mask = torch.zeros(picked.shape, device=query.device).masked_fill_(hidden, -torch.inf)
         return attention.selected(
             query,

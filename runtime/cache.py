@@ -9,7 +9,6 @@ setting the position.
 Compressed rows and keys are append-only and grow geometrically up to what `max_context` needs.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -18,138 +17,9 @@ from torch import Tensor
 from dsv4chat.kernels.kv_rows import Fp4Keys, Fp8Rows, PlainRows, Rows
 from dsv4chat.runtime.config import ModelConfig
 from dsv4chat.runtime.errors import ContextOverflowError, EngineError
+from dsv4chat.runtime.layer_cache import LayerCache
 
 KV_DTYPES = ("float32", "bfloat16", "fp8")
-FIRST_BLOCKS = 64  # capacity of a layer's compressed rows when the first one comes
-
-
-class OpenBlock:
-    """The rows of the block a compressor has not closed yet.
-
-    rows: (2, ratio, width) float32, kv and gate (with its position bias) of token t at t mod ratio.
-    previous: (2, ratio, width / 2), the first channel group of the last closed block; CSA only.
-    """
-
-    def __init__(self, ratio: int, width: int, overlap: bool, device: torch.device) -> None:
-        self.ratio = ratio
-        self.rows = torch.zeros(2, ratio, width, device=device)
-        self.previous = torch.zeros(2, ratio, width // 2, device=device) if overlap else None
-        self.clear()
-
-    def clear(self) -> None:
-        """The state before the first token: a previous block of weight zero."""
-        if self.previous is not None:
-            self.previous[0] = 0.0
-            self.previous[1] = -torch.inf
-
-    def save(self, position: int) -> list[Tensor]:
-        """Copies of what is valid at `position`."""
-        used = self.rows[:, : position % self.ratio].clone()
-        return [used] if self.previous is None else [used, self.previous.clone()]
-
-    def load(self, saved: list[Tensor]) -> None:
-        self.rows[:, : saved[0].shape[1]] = saved[0]
-        if self.previous is not None:
-            self.previous.copy_(saved[1])
-
-    def tensors(self) -> list[Tensor]:
-        return [self.rows] if self.previous is None else [self.rows, self.previous]
-
-
-class BlockRows:
-    """Append-only stored rows, one for each closed block, that grow in chunks up to `limit` rows."""
-
-    def __init__(self, format: Rows, limit: int, device: torch.device) -> None:
-        self.format = format
-        self.limit = limit
-        self.stored = torch.empty(0, format.width, dtype=format.dtype, device=device)
-
-    def write(self, first: int, rows: Tensor) -> None:
-        """Store rows (m, d) float32 as blocks first..first + m."""
-        end = first + rows.shape[0]
-        capacity = self.stored.shape[0]
-        if end > capacity:
-            capacity = min(max(end, 2 * capacity, FIRST_BLOCKS), self.limit)
-            grown = self.stored.new_empty(capacity, self.format.width)
-            grown[:first] = self.stored[:first]
-            self.stored = grown
-        self.stored[first:end] = self.format.store(rows)
-
-    def load(self, count: int) -> Tensor:
-        """The first `count` rows as float32 (count, d)."""
-        return self.format.load(self.stored[:count])
-
-    def gather(self, indices: Tensor) -> Tensor:
-        """Rows of blocks `indices` (m,), as float32 (m, d)."""
-        return self.format.load(self.stored.index_select(0, indices))
-
-
-class LayerCache:
-    """One layer's part of the cache. `blocks`, `open_block`: compressed layers; `keys`, `open_key`: CSA."""
-
-    def __init__(
-        self,
-        config: ModelConfig,
-        layer: int,
-        rows: Rows,
-        keys: Rows | None,
-        max_context: int,
-        device: torch.device,
-    ) -> None:
-        kind, ratio = config.layer_kind(layer), config.compress_ratios[layer]
-        self.rows = rows
-        self.size = config.window
-        self.ring = torch.zeros(config.window, rows.width, dtype=rows.dtype, device=device)
-        # What attention reads: the ring's rounded values as float32 (the ring itself where it is float32).
-        self.values = self.ring if rows.dtype == torch.float32 else rows.load(self.ring)
-        self.ratio = ratio
-        self.blocks: BlockRows | None = None
-        self.open_block: OpenBlock | None = None
-        self.keys: BlockRows | None = None
-        self.open_key: OpenBlock | None = None
-        if kind != "window":
-            overlap = kind == "csa"
-            limit = max_context // ratio
-            self.blocks = BlockRows(rows, limit, device)
-            self.open_block = OpenBlock(ratio, config.head_dim * (1 + overlap), overlap, device)
-            if keys is not None:
-                self.keys = BlockRows(keys, limit, device)
-                self.open_key = OpenBlock(ratio, config.index_head_dim * 2, True, device)
-
-    def window_rows(self, position: int) -> Tensor:
-        """The last min(position, window - 1) rows before `position`, oldest first: (c, d) float32."""
-        count = min(position, self.size - 1)
-        slots = torch.arange(position - count, position, device=self.values.device) % self.size
-        return self.values.index_select(0, slots)
-
-    def round(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Stored form and rounded values of new rows (n, d) float32."""
-        stored = self.rows.store(rows)
-        return stored, rows if self.values is self.ring else self.rows.load(stored)
-
-    def write_window(self, position: int, stored: Tensor, values: Tensor) -> None:
-        """Put the rows of positions `position`.. into their slots; only the last `window` of them stay."""
-        count = min(stored.shape[0], self.size)
-        end = position + stored.shape[0]
-        slots = torch.arange(end - count, end, device=stored.device) % self.size
-        self.ring.index_copy_(0, slots, stored[-count:])
-        if self.values is not self.ring:
-            self.values.index_copy_(0, slots, values[-count:])
-
-    def open_blocks(self) -> Iterator[OpenBlock]:
-        for block in (self.open_block, self.open_key):
-            if block is not None:
-                yield block
-
-    def tensors(self) -> Iterator[Tensor]:
-        yield self.ring
-        if self.values is not self.ring:
-            yield self.values
-        for rows in (self.blocks, self.keys):
-            if rows is not None:
-                yield rows.stored
-        for block in self.open_blocks():
-            yield from block.tensors()
 
 
 @dataclass(frozen=True)

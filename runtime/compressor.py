@@ -13,7 +13,7 @@ from torch import Tensor
 from dsv4chat.kernels.compressor import overlapped, pool
 from dsv4chat.kernels.norms import rms_norm
 from dsv4chat.kernels.rope import rotate_
-from dsv4chat.runtime.cache import OpenBlock
+from dsv4chat.runtime.layer_cache import OpenBlock
 from dsv4chat.runtime.step import Step
 
 

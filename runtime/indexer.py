@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from dsv4chat.kernels.topk import top_k
-from dsv4chat.runtime.cache import BlockRows
 from dsv4chat.runtime.compressor import Compressor
+from dsv4chat.runtime.layer_cache import BlockRows
 
 SCORES_AT_ONCE = 1 << 22  # elements of (queries, heads, blocks) held at a time
 
