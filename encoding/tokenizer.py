@@ -6,11 +6,12 @@ the list of added tokens. Ids are never hard-coded: a pruned vocabulary has othe
 """
 
 import codecs
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dsv4chat.encoding import template
 from dsv4chat.encoding.errors import EncodingError
@@ -19,7 +20,7 @@ from dsv4chat.encoding.segments import Rendered, Segment
 if TYPE_CHECKING:
     import tokenizers
 
-UNKNOWN = "\ufffd"  # stands for bytes that are no character, and for ids that are no token
+UNKNOWN = "\ufffd".encode()  # shown for an id that is no token
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Encoded:
 
 
 class Tokenizer:
-    """Ids of one vocabulary. Not tied to a thread; reading it takes about half a second for 129k entries."""
+    """Ids of one vocabulary. Not tied to a thread; reading one of 129k entries takes about half a second."""
 
     @classmethod
     def from_folder(cls, folder: Path) -> "Tokenizer":
@@ -52,16 +53,10 @@ class Tokenizer:
         """`definition` is the content of a tokenizer.json."""
         self._bpe, added, vocabulary = _load(definition)
         self._added = added
-        self._bytes: dict[int, bytes] = {}
-        table = _byte_table()
-        for token, number in vocabulary.items():
-            try:
-                self._bytes[number] = bytes([table[character] for character in token])
-            except KeyError:
-                self._bytes[number] = token.encode("utf-8")
-        for token, number in added.items():
-            self._bytes[number] = token.encode("utf-8")
-        self.vocab_size = max(self._bytes) + 1
+        self._tokens = {number: token for token, number in vocabulary.items()}
+        self._byte_of = _byte_table()
+        self._bytes: dict[int, bytes] = {number: token.encode("utf-8") for token, number in added.items()}
+        self.vocab_size = max(max(self._tokens, default=0), max(added.values(), default=0)) + 1
         self.bos_id = self.control_id(template.BOS)
         self.eos_id = self.control_id(template.EOS)
         self.user_id = self.control_id(template.USER)
@@ -116,7 +111,17 @@ class Tokenizer:
 
     def token_bytes(self, number: int) -> bytes:
         """The bytes a token stands for; those of U+FFFD for an id outside the vocabulary."""
-        return self._bytes.get(number, b"\xef\xbf\xbd")
+        known = self._bytes.get(number)
+        if known is None:
+            token = self._tokens.get(number)
+            if token is None:
+                return UNKNOWN
+            try:
+                known = bytes([self._byte_of[character] for character in token])
+            except KeyError:  # not written in the byte alphabet: the text itself
+                known = token.encode("utf-8")
+            self._bytes[number] = known
+        return known
 
     def token_text(self, number: int) -> str:
         """One token by itself, as text; parts of a character show as U+FFFD."""
@@ -153,20 +158,20 @@ def _load(definition: str) -> tuple["tokenizers.Tokenizer", dict[str, int], dict
     import tokenizers  # here, so that importing the encoder stays light
 
     try:
-        data: dict[str, Any] = json.loads(definition)
+        data: dict[str, Any] = msgspec.json.decode(definition)
         added = {str(token["content"]): int(token["id"]) for token in data["added_tokens"]}
         vocabulary = {str(token): int(number) for token, number in data["model"]["vocab"].items()}
         kinds = (data["model"].get("type", "BPE"), (data.get("decoder") or {}).get("type"))
         data["added_tokens"] = []
-        bpe = tokenizers.Tokenizer.from_str(json.dumps(data))
+        bpe = tokenizers.Tokenizer.from_str(msgspec.json.encode(data).decode())
     except Exception as error:  # the tokenizers library raises bare Exception
         raise EncodingError(
             f"this is not a usable tokenizer ({type(error).__name__}: {str(error)[:200]}); copy "
             "tokenizer.json from the model's checkpoint again."
         ) from None
-    if kinds != ("BPE", "ByteLevel"):
+    if kinds != ("BPE", "ByteLevel") or any(letter not in vocabulary for letter in _byte_table()):
         raise EncodingError(
-            "this is not a byte-level BPE tokenizer; use the tokenizer.json of a DeepSeek-V4 checkpoint."
+            "this is not a byte-level BPE tokenizer with all 256 bytes; use the tokenizer.json of a DeepSeek-V4 checkpoint."
         )
     return bpe, added, vocabulary
 
