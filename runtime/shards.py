@@ -80,6 +80,8 @@ class Shard:
             raise CheckpointError(
                 f"{path} cannot be read ({error.strerror}); check its permissions."
             ) from error
+        if not raw.startswith(b"{"):
+            raise CheckpointError(_not_safetensors(path, start))
         if len(raw) < length:
             raise CheckpointError(_truncated(path, 8 + length, self._size))
         self.entries = self._read_header(raw, start, 8 + length)

@@ -83,6 +83,12 @@ def random_model(
     return model
 
 
+def small_model(pattern: str | tuple[int, ...] = "flash", **config: Any) -> DeepseekV4ForCausalLM:
+    """`random_model` with every kind of tensor in two layers: hash and scored routing, an indexer."""
+    ratios = {"pro": (128, 4), "flash": (0, 4)}[pattern] if isinstance(pattern, str) else pattern
+    return random_model(ratios, **{"hash_layers": 1, "n_routed_experts": 4, "index_head_dim": 16, **config})
+
+
 def random_value(
     name: str, shape: tuple[int, ...], config: DeepseekV4Config, generator: torch.Generator
 ) -> torch.Tensor:
