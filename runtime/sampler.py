@@ -19,7 +19,7 @@ from dsv4chat.runtime.errors import SamplingError
 from dsv4chat.runtime.philox import SEED_LIMIT, uniform
 from dsv4chat.runtime.protocol import SamplingParams
 
-_ADVICE = "Its weights are probably damaged; check or fetch the files again."
+_ADVICE = "so no token can be chosen; its weights are probably damaged: check them, or fetch them again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,11 @@ def sample(
     """
     row = logits[:vocab_limit].double()
     if row.isnan().any():
-        raise SamplingError(
-            "The model's logits hold a NaN, so no token can be chosen; its weights may be damaged."
-        )
+        raise SamplingError(f"The model's logits hold a NaN, {_ADVICE}")
     largest = row.max().item() if row.numel() else -math.inf
     if not math.isfinite(largest):
         what = "+inf" if largest > 0 else "-inf everywhere"
-        raise SamplingError(
-            f"The model's logits are {what}, so no token can be chosen; its weights may be damaged."
-        )
+        raise SamplingError(f"The model's logits are {what}, {_ADVICE}")
     own = torch.log_softmax(row, 0)
     penalised = penalise(row, history, params)
     if params.temperature == 0:
