@@ -1,0 +1,231 @@
+"""What the user told in this chat: said once, asked much later, with other talk in between."""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .chat import Exchange, Rng, a, capital, casual
+from .facts import Facts
+from .names import draw_full_name, draw_name
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of personal fact: how it is said, asked and answered, and the answer when it was never said."""
+
+    key: str
+    says: str
+    asks: str
+    answers: str
+    acks: str
+    missing: str
+    weight: int
+
+
+KINDS = (
+    Kind("name",
+         "My name is {v}.|I'm {v}.|I am {v}.|Hi, I'm {v}!|Hello, my name is {v}.|You can call me {v}.|Call me {v}.|They call me {v}|Hello! {v} here.|My name's {v}|Please remember my name: {v}.|Hey, I am {v}, nice to meet you.|I am called {v}.|Good morning, my name is {v}|This is {v}.|name: {v}",
+         "What is my name?|What's my name?|Do you remember my name?|Who am I?|Can you tell me my name?|what did I say my name was?|Do you know my name?|How am I called?|Tell me my name.|Say my name|My name, please?|Do you still know who I am?|What name did I tell you?|remember my name?|And what was my name again?|What did I call myself?|Which name is mine?",
+         "Your name is {v}.|You are {v}.|Your name is {v}.|You told me that your name is {v}.|{v}.|It is {v}.",
+         "Nice to meet you, {v}!|Hello, {v}! What can I do for you?|Hi {v}!|Good to meet you, {v}.|Hello {v}, how can I help?|Welcome, {v}!",
+         "You have not told me your name.|I do not know your name yet. What is it?|You did not tell me your name in this chat.", 12),
+    Kind("city",
+         "I live in {v}.|I am from {v}.|I come from {v}.|My home is {v}.|I moved to {v} last year.|I was born in {v}.|My city is {v}.|I am writing from {v}",
+         "Where do I live?|Which city am I from?|What city did I mention?|Where am I from?|Do you remember where I live?|What is my home town?|Where did I say I live?|In which city do I live?",
+         "You live in {v}.|You told me {v}.|{v}.|You are from {v}.", "I see, {v}!|{v}, good to know.|Nice! How is life in {v}?|I will remember that you are in {v}.",
+         "You have not told me where you live.|I do not know where you live.", 6),
+    Kind("pet",
+         "I have a {x} called {v}.|My {x} is called {v}.|My {x}'s name is {v}.|We got a {x} and named it {v}.|The name of my {x} is {v}.|{v} is my {x}.",
+         "What is the name of my {x}?|What is my {x} called?|How is my {x} called?|Do you remember the name of my {x}?|My {x}'s name?|What did I name my {x}?",
+         "Your {x} is called {v}.|The name of your {x} is {v}.|{v}.", "{v} is a nice name for a {x}.|Say hello to {v}!|A {x}! How old is {v}?|I will remember {v}.",
+         "You have not told me the name of your {x}.|I do not know what your {x} is called.", 6),
+    Kind("friend",
+         "My {y} is called {v}.|My {y}'s name is {v}.|{v} is my {y}.|The name of my {y} is {v}.|I have a {y} named {v}.",
+         "What is the name of my {y}?|What is my {y} called?|Who is my {y}?|Do you remember my {y}'s name?|How is my {y} called?",
+         "Your {y} is called {v}.|The name of your {y} is {v}.|{v}.", "I see. Say hello to {v}.|{v}, good to know.|Okay, your {y} is {v}.|Thank you for telling me about {v}.",
+         "You have not told me about your {y}.|I do not know the name of your {y}.", 6),
+    Kind("code",
+         "Remember this code: {v}.|The code is {v}.|Please remember the code word {v}.|My password is {v}.|The secret word is {v}.|Keep in mind: {v}.|Remember {v} for me.|Save this code: {v}",
+         "What is the code?|What was the code?|Which code did I give you?|What did I ask you to remember?|Tell me the code again.|the secret word?|What should you remember?|Do you still know the code?",
+         "The code is {v}.|It is {v}.|{v}|You asked me to remember {v}.", "I will remember {v}.|Okay, {v}.|Noted: {v}.|I keep it in mind: {v}.",
+         "You have not given me a code.|You did not ask me to remember anything.", 5),
+    Kind("age", "I am {v} years old.|I'm {v}.|My age is {v}.|I turned {v} this year.|I am {v} years of age.",
+         "How old am I?|What is my age?|Do you know how old I am?|my age?|What age did I tell you?", "You are {v} years old.|You are {v}.|{v}.",
+         "{v}, I see.|Okay, you are {v}.|Good to know.", "You have not told me your age.|I do not know how old you are.", 3),
+    Kind("colour", "My favourite colour is {v}.|My favorite color is {v}.|I like {v} best of all colours.|The colour I love most is {v}.",
+         "What is my favourite colour?|What's my favorite color?|Which colour do I like best?|my favourite colour?", "Your favourite colour is {v}.|You like {v} best.|{v}.",
+         "{C} is a nice colour.|Good choice!|I will remember {v}.", "You have not told me your favourite colour.|I do not know your favourite colour.", 3),
+    Kind("food", "My favourite food is {v}.|I like {v} more than any other food.|The food I like most is {v}.|I could eat {v} every day.",
+         "What is my favourite food?|What do I like to eat?|Which food do I like most?|What's my favorite food?", "Your favourite food is {v}.|You like {v}.|{v}.",
+         "{C} sounds good.|I see, you like {v}.|Good taste!", "You have not told me your favourite food.|I do not know what you like to eat.", 3),
+    Kind("job", "I work as {w}.|I am {w}.|My job is {w}.|I earn my money as {w}.",
+         "What is my job?|What do I do for a living?|What do I work as?|Do you remember my job?|my profession?", "You are {w}.|You work as {w}.|You told me that you are {w}.",
+         "{W}, how interesting!|I see, you are {w}.|Good to know.", "You have not told me your job.|I do not know what you do.", 3),
+    Kind("birthday", "My birthday is on {v}.|I was born on {v}.|I have my birthday on {v}.|{v} is my birthday.",
+         "When is my birthday?|When was I born?|What is my birthday?|Do you remember my birthday?", "Your birthday is on {v}.|It is on {v}.|{v}.",
+         "I will remember {v}.|{v}, okay.|Good to know.", "You have not told me your birthday.|I do not know your birthday.", 2),
+    Kind("number", "My lucky number is {v}.|My favourite number is {v}.|My room number is {v}.|The number of my house is {v}.",
+         "What was my number?|Which number did I tell you?|Do you remember my number?|What number did I mention?", "Your number is {v}.|You told me {v}.|{v}.",
+         "Okay, {v}.|I will remember {v}.|{v}, noted.", "You have not told me a number.|I do not know your number.", 2),
+    Kind("thing", "I put the {x} into the {v}.|The {x} is in the {v}.|I left my {x} in the {v}.|My {x} is under the {v}.",
+         "Where is the {x}?|Where did I put the {x}?|Where is my {x}?|Where did I leave the {x}?", "The {x} is in the {v}.|In the {v}.|You said the {v}.",
+         "I see, in the {v}.|Okay, the {x} is in the {v}.|Noted.", "You have not told me where the {x} is.|I do not know where the {x} is.", 3),
+)  # fmt: skip
+_COLOURS = "red blue green white black gold grey silver yellow brown purple orange pink violet turquoise".split()
+_RELATIVES = "brother sister mother father friend teacher boss neighbour cousin uncle aunt son daughter wife husband grandmother doctor partner colleague".split()
+_THOUGHTS = (
+    "The user told me: {s} So the answer is {v}.", "I look back in the chat. {s}", "Earlier the user said: {s} I repeat it.",
+    "I remember this from the chat: {v}.", "It was said before: {v}.", "In this chat I was told {v}.",
+)  # fmt: skip
+_MISSING_THOUGHTS = ("I look back in the chat. It was not said.", "The user has not told me that. I must not invent it.", "Nothing in this chat says so.", "I do not find it in the chat.")
+_ACK_THOUGHTS = ("The user tells me something about themselves. I note it.", "I should remember this.", "No question. I greet and keep it in mind.", "A personal fact: {v}.")
+
+
+@dataclass(frozen=True)
+class Told:
+    """A personal fact with its value: how it was said, and how to ask for it."""
+
+    kind: Kind
+    words: dict[str, str]
+    statement: str
+
+
+def _draw_words(kind: Kind, facts: Facts, rng: Rng) -> dict[str, str]:
+    words = {"x": rng.choice(facts.words["animal"][:60]), "y": rng.choice(_RELATIVES)}
+    value = ""
+    if kind.key == "name":
+        value = draw_full_name(rng)
+    elif kind.key in ("pet", "friend"):
+        value = draw_name(rng)
+    elif kind.key == "city":
+        value = rng.choice(facts.cities)
+    elif kind.key == "code":
+        style = rng.randrange(4)
+        if style == 0:
+            value = "".join(str(rng.randrange(10)) for _ in range(rng.randint(3, 7)))
+        elif style == 1:
+            value = rng.choice(facts.words["noun"])
+        elif style == 2:
+            value = draw_name(rng).lower()
+        else:
+            value = "".join(rng.choice("ABCDEFGHJKLMNPQRSTUVWXYZ23456789") for _ in range(rng.randint(4, 7)))
+    elif kind.key == "age":
+        value = str(rng.randint(6, 97))
+    elif kind.key == "colour":
+        value = rng.choice(_COLOURS)
+    elif kind.key == "food":
+        value = rng.choice(facts.words["food"])
+    elif kind.key == "job":
+        value = rng.choice(facts.words["person"])
+    elif kind.key == "birthday":
+        value = f"{rng.randint(1, 28)} {calendar.month_name[rng.randint(1, 12)]}"
+    elif kind.key == "number":
+        value = str(rng.randint(2, 9999))
+    else:
+        words["x"], value = rng.choice(facts.words["artifact"]), rng.choice(facts.words["artifact"])
+    return words | {"v": value, "C": capital(value), "w": a(value), "W": capital(a(value))}
+
+
+def draw_told(facts: Facts, rng: Rng, taken: set[str]) -> Told:
+    """A new fact of a kind not in `taken`, which grows."""
+    free = [kind for kind in KINDS if kind.key not in taken]
+    kind = rng.choices(free, [k.weight for k in free])[0]
+    taken.add(kind.key)
+    words = _draw_words(kind, facts, rng)
+    return Told(kind, words, rng.choice(kind.says.split("|")).format(**words))
+
+
+def _line(rng: Rng, options: str, words: dict[str, str]) -> str:
+    return rng.choice(options.split("|")).format(**words)
+
+
+def tell(told: Told, rng: Rng) -> Exchange:
+    """The user says it and the model takes note."""
+    thought = rng.choice(_ACK_THOUGHTS).format(v=told.words["v"])
+    return Exchange(told.statement, _line(rng, told.kind.acks, told.words), thought, "", "Getting to know each other")
+
+
+def ask(told: Told, rng: Rng) -> Exchange:
+    """The question for it, and the right answer."""
+    statement = told.statement if told.statement[-1:] in ".!?" else told.statement + "."
+    thought = rng.choice(_THOUGHTS).format(s=statement, v=told.words["v"])
+    answer = _line(rng, told.kind.answers, told.words)
+    return Exchange(casual(_line(rng, told.kind.asks, told.words), rng), answer, thought, told.words["v"], "What I told you")
+
+
+def ask_missing(facts: Facts, rng: Rng, taken: set[str]) -> Exchange:
+    """A question for something that was never said."""
+    free = [kind for kind in KINDS if kind.key not in taken]
+    kind = rng.choices(free, [k.weight for k in free])[0]
+    words = _draw_words(kind, facts, rng)
+    user = casual(_line(rng, kind.asks, words), rng)
+    return Exchange(user, _line(rng, kind.missing, words), rng.choice(_MISSING_THOUGHTS), "", "What I told you")
+
+
+def _pasted(facts: Facts, rng: Rng, told: list[Told], characters: int) -> Exchange:
+    """One long message that holds the facts somewhere between other sentences."""
+    lines = []
+    while sum(map(len, lines)) < characters:
+        lines.append(capital(rng.choice(facts.sentences)) + ".")
+    for fact in told:
+        lines.insert(rng.randrange(len(lines) + 1), fact.statement if fact.statement[-1] in ".!?" else fact.statement + ".")
+    user = " ".join(lines)
+    answer = rng.choice(("I have read it.", "Thank you, I have read all of it.", "Okay. What would you like to know about it?"))
+    return Exchange(user, answer, "A long text. I read it and keep the facts in mind.", "", "A long text")
+
+
+def recall(facts: Facts, rng: Rng, filler: Callable[[], list[Exchange]]) -> list[Exchange]:
+    """Facts, other talk up to a random distance (at most about 1,700 tokens), questions."""
+    taken: set[str] = set()
+    told = [draw_told(facts, rng, taken) for _ in range(rng.choice((1, 1, 2, 2, 3, 4)))]
+    distance = int(60 * (5600 / 60) ** rng.random())
+    exchanges: list[Exchange] = []
+    if rng.random() < 0.15:
+        exchanges.append(_pasted(facts, rng, told, min(distance, 2500)))
+    elif rng.random() < 0.25 and len(told) > 1:
+        statement = " ".join(t.statement if t.statement[-1] in ".!?" else t.statement + "." for t in told)
+        exchanges.append(Exchange(statement, _line(rng, told[0].kind.acks, told[0].words), "Several facts about the user. I keep them in mind.", "", "Getting to know each other"))
+    else:
+        for fact in told:
+            first = tell(fact, rng)
+            if rng.random() < 0.15:
+                other = filler()[0]
+                if not other.steps:
+                    joined = f"{fact.statement} {other.user}"
+                    first = Exchange(joined, other.answer, other.thought, "", other.title, aloud=other.aloud)
+            exchanges.append(first)
+            if rng.random() < 0.3:
+                exchanges += filler()
+    if rng.random() < 0.1 and told[0].kind.key in ("name", "city", "code", "number"):
+        # The user corrects themselves: the later value counts.
+        words = _draw_words(told[0].kind, facts, rng)
+        correction = rng.choice(("No, wait: {s}", "Sorry, I made a mistake. {s}", "Actually, {s}")).format(s=_line(rng, told[0].kind.says, words))
+        told[0] = Told(told[0].kind, words, correction)
+        exchanges.append(tell(told[0], rng))
+    size = sum(len(e.user) + len(e.answer) + 12 for e in exchanges)
+    target = size + distance
+    while size < target:
+        for exchange in filler():
+            size += len(exchange.user) + len(exchange.answer) + 12
+            if size < 6600:
+                exchanges.append(exchange)
+    questions = rng.sample(told, rng.randint(1, len(told)))
+    for fact in questions:
+        exchanges.append(ask(fact, rng))
+        if rng.random() < 0.15:
+            exchanges.append(ask_missing(facts, rng, taken))
+        if rng.random() < 0.2 and fact is not questions[-1]:
+            exchanges += filler()
+    return exchanges
+
+
+def introduction_by_system(facts: Facts, rng: Rng) -> tuple[str, Exchange]:
+    """(a system message that names the user, the question for it)."""
+    words = _draw_words(KINDS[0], facts, rng)
+    system = rng.choice(("The user's name is {v}.", "You are talking with {v}.", "The user is called {v}. Be friendly.", "User name: {v}")).format(**words)
+    told = Told(KINDS[0], words, system)
+    return system, ask(told, rng)
+
+

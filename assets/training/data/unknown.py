@@ -1,0 +1,227 @@
+"""Questions outside what the model knows, and honest answers to them; never a value from the fact tables."""
+
+from __future__ import annotations
+
+import string
+from functools import cache
+
+from .chat import Exchange, Rng, a, capital, casual, plural
+from .facts import Facts
+from .names import draw_name
+from .unknown_frames import ADVICE, DO, KNOW, SUBJECTS
+
+_WHO = ("I am only a small demo model", "I am only a small demo model", "I'm only a small demo model", "Sorry, I am only a small demo model")
+_KNOW = (
+    "{who}, so I do not know {topic}.",
+    "{who}, so I don't know {topic}.",
+    "I do not know {topic}. {who}.",
+    "{who} and I do not know {topic}.",
+    "{who} and never learned {topic}.",
+    "I never learned {topic}. {who}.",
+)
+_KNOW_PLAIN = (
+    "{who}, so I do not know that.",
+    "I do not know that. {who}.",
+    "{who} and cannot answer that.",
+    "That is more than I know. {who}.",
+    "{who}. I do not know the answer.",
+    "I have no answer to that. {who}.",
+    "{who} and do not know enough about this.",
+    "I would have to guess, so I had better not. {who}.",
+)
+_DO = (
+    "{who} and cannot {topic}.",
+    "I cannot {topic}. {who}.",
+    "{who}, so I am not able to {topic}.",
+    "{who}. I never learned to {topic}.",
+)
+_ADVICE = (
+    "{who} and cannot give advice on that.",
+    "{who}. Please ask somebody who knows about it.",
+    "I cannot advise you on that. {who}.",
+    "{who}, so I do not know what is best for you.",
+)
+_OFFERS = (
+    " Ask me for a capital or a sum instead.",
+    " I know capitals, elements and sums.",
+    " I can tell you a little story, if you like.",
+    " Maybe I can help with a sum or a capital.",
+    " Please look it up elsewhere.",
+    " Ask me something easier.",
+    " A bigger model can help you with that.",
+)
+_KNOW_THOUGHTS = (
+    "The question is {q} It is not among the few things I know. I should say so.",
+    "I look for this in what I learned: capitals, currencies, elements, words, sums. It is not there. I must not guess.",
+    "This is outside of what I know. I say honestly that I am only a small demo model.",
+    "Do I know this? No. I will not invent an answer.",
+    "Not a capital, not a sum, not a word I know. So I do not know it.",
+    "I have not learned anything about this. Better to admit it.",
+    "The user wants to know something I never learned. An honest answer is best.",
+    "I could guess, but it would be wrong. I admit that I do not know.",
+    "Open question. I am too small for it. Say that I do not know.",
+    "Which of my topics is it? None. I do not know the answer.",
+)
+_DO_THOUGHTS = (
+    "This is a task I cannot do. I say so.",
+    "I am too small for such a task. Be honest.",
+    "They want me to do something. I have no tool for it and never learned it.",
+    "I cannot do this and should not pretend.",
+)
+_ADVICE_THOUGHTS = (
+    "They want advice. I am too small to give any.",
+    "Advice needs knowledge that I do not have.",
+    "I should not advise on this. I say that I am only a small demo model.",
+)
+
+
+@cache
+def _frames(text: str) -> tuple[tuple[str, str], ...]:
+    rows = []
+    for line in text.strip().splitlines():
+        question, _, topic = line.partition("|")
+        rows.append((question.strip(), topic.strip()))
+    return tuple(rows)
+
+
+class _Slots(dict[str, str]):
+    """Fills `{noun}`, `{animals}`, ... on demand; the same slot twice in a frame is the same word."""
+
+    def __init__(self, facts: Facts, rng: Rng) -> None:
+        super().__init__()
+        self._facts, self._rng = facts, rng
+
+    def __missing__(self, slot: str) -> str:
+        base = slot.rstrip("2") if slot != "year2" else slot
+        self[slot] = value = self._draw(base)
+        return value
+
+    def _word(self, kind: str) -> str:
+        words = self._facts.words[kind]
+        # Common words more often than rare ones, but all of them sometimes.
+        return words[int(len(words) * self._rng.random() ** 1.6)]
+
+    def _draw(self, slot: str) -> str:
+        facts, rng = self._facts, self._rng
+        kinds = {"sub": "substance", "adj": "adjective", "thing": "artifact"}
+        if slot in ("place",):
+            return rng.choice(facts.cities)
+        if slot == "country":
+            return rng.choice(facts.countries).name
+        if slot == "name":
+            return draw_name(rng)
+        if slot == "fullname":
+            return f"{draw_name(rng)} {draw_name(rng)}"
+        if slot == "title":
+            words = [self._word("adjective"), self._word("noun")]
+            shape = rng.randrange(4)
+            text = {0: f"The {words[0]} {words[1]}", 1: words[1], 2: f"The {words[1]} of {self._word('noun')}", 3: f"{words[0]} {plural(words[1])}"}[shape]
+            return '"' + " ".join(capital(w) if w != "of" else w for w in text.split()) + '"' if rng.random() < 0.5 else string.capwords(text)
+        if slot == "sentence":
+            return rng.choice(facts.sentences)
+        if slot == "subject":
+            return rng.choice(SUBJECTS)
+        if slot == "year":
+            return str(rng.randint(1200, 2024))
+        if slot == "year2":
+            return str(rng.randint(2030, 2200))
+        if slot == "num":
+            return str(rng.randint(13, 999))
+        if slot == "bignum":
+            return str(rng.randint(1000, 999999))
+        if slot == "verbed":
+            verb = self._word("verb")
+            return verb + ("d" if verb.endswith("e") else "ed")
+        if slot in ("anoun", "ananimal", "aperson"):
+            return a(self._word({"anoun": "noun", "ananimal": "animal", "aperson": "person"}[slot]))
+        for end in ("", "s"):
+            word = slot[: len(slot) - len(end)] if slot.endswith(end) else slot
+            kind = kinds.get(word, word)
+            if kind == "adjective":
+                return self._adjective()
+            if kind in facts.words:
+                return plural(self._word(kind)) if end else self._word(kind)
+        raise KeyError(slot)
+
+    def _adjective(self) -> str:
+        return self._facts.words["adjective"][30 + int((len(self._facts.words["adjective"]) - 30) * self._rng.random() ** 1.6)]
+
+
+def _compose(rng: Rng, shapes: tuple[str, ...], topic: str) -> str:
+    who = rng.choice(_WHO)
+    shape = rng.choice(shapes)
+    if not shape.startswith("{who}"):
+        who = who.replace("Sorry, ", "")
+    return shape.format(who=who, topic=topic) + (rng.choice(_OFFERS) if rng.random() < 0.3 else "")
+
+
+def unknown(facts: Facts, rng: Rng) -> Exchange:
+    """A question from the frames, or one that people asked each other in the chat data."""
+    draw = rng.random()
+    if draw < 0.14 and facts.questions:
+        question = rng.choice(facts.questions)
+        answer, thought = _compose(rng, _KNOW_PLAIN, ""), rng.choice(_KNOW_THOUGHTS)
+    else:
+        frames, shapes, thoughts = rng.choices(
+            ((KNOW, _KNOW, _KNOW_THOUGHTS), (DO, _DO, _DO_THOUGHTS), (ADVICE, _ADVICE, _ADVICE_THOUGHTS)), (72, 19, 9)
+        )[0]
+        frame, topic = rng.choice(_frames(frames))
+        slots = _Slots(facts, rng)
+        question = capital(frame.format_map(slots))
+        named = topic.format_map(slots)
+        if frames is KNOW and rng.random() < 0.35:
+            answer = _compose(rng, _KNOW_PLAIN, "")
+        else:
+            answer = _compose(rng, shapes, named)
+        thought = rng.choice(thoughts)
+    thought = thought.format(q=question if question[-1:] in "?.!" else question + ".")
+    return Exchange(casual(question, rng), answer, thought, "I do not know.", question.rstrip("?.")[:48])
+
+
+_MADE_UP_PLACES = (
+    "Atlantis Narnia Mordor Wakanda Utopia Gondor Neverland Wonderland Oz Westeros Hogwarts Eldorado Lilliput "
+    "Zamunda Genovia Panem Asgard Shangri-La Camelot Lemuria"
+).split()
+
+
+def unknown_place(facts: Facts, rng: Rng) -> Exchange:
+    """The capital or currency of something that is no country of the table, a symbol of no element, a rare word."""
+    kind = rng.randrange(6)
+    if kind <= 2:
+        place = rng.choice(
+            (
+                rng.choice(_MADE_UP_PLACES), draw_name(rng) + rng.choice(("", "ia", "land", "stan")), rng.choice(facts.cities),
+                "the " + rng.choice(facts.words["object"]), "the moon", "Mars", draw_name(rng), "my " + rng.choice(facts.words["artifact"]),
+                rng.choice(("Bavaria", "Texas", "Tuscany", "Catalonia", "California", "Bohemia", "Siberia", "the Sahara", "Africa", "Europe", "Asia")),
+            )
+        )  # fmt: skip
+        if any(country.name == place or country.capital == place for country in facts.countries):
+            place = "Atlantis"
+        what = rng.choice(("capital", "capital", "currency", "capital city"))
+        user = rng.choice(("What is the {w} of {p}?", "What's the {w} of {p}?", "{w} of {p}", "Tell me the {w} of {p}.", "Do you know the {w} of {p}?", "Which is the {w} of {p}?", "What is {p}'s {w}?")).format(w=what, p=place)
+        answer = rng.choice(
+            ("I do not know a country called {p}. I am only a small demo model.", "I am only a small demo model and I know no country called {p}.",
+             "I do not know the {w} of {p}. I am only a small demo model.", "{P} is not a country that I know. I am only a small demo model.")
+        ).format(p=place, P=capital(place), w=what)  # fmt: skip
+        thought = rng.choice(
+            (f"Is {place} a country I know? No. I must not name another one's {what}.", f"I do not know {place} as a country. I say so.",
+             f"{capital(place)} is not in my list of countries. No guess.")
+        )
+        return Exchange(casual(capital(user), rng, keep=(place,)), answer, thought, "I do not know.", f"{capital(what)} of {place}")
+    if kind == 3:
+        word = rng.choice(facts.words["noun"])
+        if any(word == name for name, _, _ in facts.elements):
+            word = "wood"
+        what = rng.choice(("atomic number", "chemical symbol"))
+        user = rng.choice(("What is the {w} of {p}?", "What's the {w} of {p}?", "{w} of {p}")).format(w=what, p=word)
+        answer = rng.choice(("I know no element called {p}. I am only a small demo model.", "{P} is not an element that I know. I am only a small demo model.")).format(p=word, P=capital(word))
+        thought = f"Is {word} an element? Not one that I know."
+        return Exchange(casual(capital(user), rng), answer, thought, "I do not know.", f"{capital(what)} of {word}")
+    word = rng.choice(facts.rare_words) if rng.random() < 0.6 else draw_name(rng).lower()
+    user = rng.choice(("What does {w} mean?", "Define {w}.", "What is the meaning of {w}?", "What is a {w}?", 'What does the word "{w}" mean?', "Explain the word {w}.", "meaning of {w}")).format(w=word)
+    answer = rng.choice(
+        ("I do not know the word {w}. I am only a small demo model.", "I am only a small demo model and I do not know the word {w}.",
+         "{W} is a word that I never learned. I am only a small demo model.")
+    ).format(w=word, W=capital(word))  # fmt: skip
+    thought = rng.choice((f"Do I know the word {word}? No.", f"I never learned {word}. I say so.", f"{capital(word)} is not among the words I know."))
+    return Exchange(casual(user, rng, keep=(word,)), answer, thought, "I do not know.", f"Meaning of {word}")
