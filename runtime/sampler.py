@@ -19,7 +19,7 @@ from dsv4chat.runtime.errors import SamplingError
 from dsv4chat.runtime.philox import SEED_LIMIT, uniform
 from dsv4chat.runtime.protocol import SamplingParams
 
-_ADVICE = "so no token can be chosen; its weights are probably damaged: check them, or fetch them again."
+FIRST_SORTED = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,14 @@ def sample(
     Raises SamplingError if no id can be chosen: a NaN, a +inf, or -inf everywhere.
     """
     row = logits[:vocab_limit].double()
-    if row.isnan().any():
-        raise SamplingError(f"The model's logits hold a NaN, {_ADVICE}")
-    largest = row.max().item() if row.numel() else -math.inf
+    largest = row.max().item() if row.numel() else -math.inf  # a NaN wins over every number
     if not math.isfinite(largest):
-        what = "+inf" if largest > 0 else "-inf everywhere"
-        raise SamplingError(f"The model's logits are {what}, {_ADVICE}")
-    own = torch.log_softmax(row, 0)
+        what = "not a number" if math.isnan(largest) else "infinite" if largest > 0 else "all -inf"
+        raise SamplingError(
+            f"The model's logits are {what}, so no token can be chosen; its weights are probably damaged: "
+            "check them, or fetch them again."
+        )
+    total = row.logsumexp(0)
     penalised = penalise(row, history, params)
     if params.temperature == 0:
         chosen = int(penalised.argmax())  # the first of equals, by torch's documentation
@@ -83,7 +84,7 @@ def sample(
         if params.seed is None:
             raise SamplingError("Drawing a token needs a seed; take one with with_seed().")
         chosen = _draw(distribution(penalised, params), uniform(params.seed, step))
-    return Sampled(chosen, float(own[chosen]), _most_probable(own, alternatives))
+    return Sampled(chosen, float(row[chosen] - total), _most_probable(row - total, alternatives))
 
 
 def penalise(row: Tensor, history: Sequence[int], params: SamplingParams) -> Tensor:
@@ -108,34 +109,54 @@ def distribution(row: Tensor, params: SamplingParams) -> Tensor:
     probabilities = torch.softmax((row - row.max()) / params.temperature, 0)
     if not params.top_k and params.top_p == 1 and params.min_p == 0:
         return probabilities
-    ordered, ids = probabilities.sort(descending=True, stable=True)
-    keep = torch.ones_like(ordered, dtype=torch.bool)
-    if params.top_k:
-        keep[params.top_k :] = False
-    if params.top_p < 1:
-        kept = ordered * keep
-        before = kept.cumsum(0) - kept
-        keep &= before < params.top_p * kept.sum()
-    keep &= ordered >= params.min_p * ordered[0]
-    keep[0] = True
-    kept = torch.zeros_like(ordered).index_copy(0, ids, ordered * keep)
-    return kept / kept.sum()
+    if params.top_k or params.top_p < 1:
+        ids = _nucleus(probabilities, params.top_k or len(probabilities), params.top_p)
+        probabilities = torch.zeros_like(probabilities).index_copy(0, ids, probabilities[ids])
+    if params.min_p:
+        probabilities = probabilities * (probabilities >= params.min_p * probabilities.max())
+    return probabilities / probabilities.sum()
+
+
+def _nucleus(probabilities: Tensor, top_k: int, top_p: float) -> Tensor:
+    """The ids that top-k and then top-p leave. Sorts no more than it has to: most ids are far below."""
+    if top_p == 1:
+        return _largest(probabilities, top_k)
+    total = probabilities.sum() if top_k >= len(probabilities) else None
+    count = FIRST_SORTED if total is not None else top_k
+    while True:
+        ids = _largest(probabilities, count)
+        kept = probabilities[ids]
+        wanted = top_p * (kept.sum() if total is None else total)
+        running = kept.cumsum(0)
+        if running[-1] >= wanted or count >= top_k:
+            return ids[running - kept < wanted]
+        count *= 16
+
+
+def _largest(values: Tensor, count: int) -> Tensor:
+    """The ids of the `count` largest values, in falling order, of equals the lowest ids first."""
+    if count >= len(values):
+        return values.sort(descending=True, stable=True).indices
+    least = values.topk(count).values[-1]
+    above = (values > least).nonzero()[:, 0]
+    equal = (values == least).nonzero()[: count - len(above), 0]
+    ids = torch.cat([above, equal])
+    return ids[values[ids].sort(descending=True, stable=True).indices]
 
 
 def _draw(probabilities: Tensor, at: float) -> int:
     """The id in whose interval of the running sum, in order of ids, `at` (0 <= at < 1) falls."""
     running = probabilities.cumsum(0)
-    # Scaled by the sum itself, which rounding may leave beside 1; the last possible id catches the rest.
+    # Scaled by the sum itself, which rounding may leave beside 1.
     chosen = int(torch.searchsorted(running, at * running[-1], right=True))
-    return min(chosen, int(probabilities.nonzero()[-1]))
+    return chosen if chosen < len(running) else int(probabilities.nonzero()[-1])
 
 
-def _most_probable(own: Tensor, count: int) -> tuple[tuple[int, float], ...]:
+def _most_probable(logprobs: Tensor, count: int) -> tuple[tuple[int, float], ...]:
     if count <= 0:
         return ()
-    values, ids = own.sort(descending=True, stable=True)
-    count = min(count, len(own))
-    pairs = zip(ids[:count].tolist(), values[:count].tolist(), strict=True)
+    ids = _largest(logprobs, count)
+    pairs = zip(ids.tolist(), logprobs[ids].tolist(), strict=True)
     return tuple((token, value) for token, value in pairs if value > -math.inf)
 
 

@@ -16,6 +16,7 @@ from dsv4chat.runtime import (
     SamplingParams,
     TokenizerMissingError,
 )
+from dsv4chat.runtime.cache import KVCache
 from dsv4chat.runtime.model import Output
 from tests.support.engines import save_random
 from tests.support.random_models import random_model
@@ -214,7 +215,7 @@ def test_an_error_in_the_middle_of_a_step_leaves_a_good_conversation(engine, mon
     ids = random_ids(17, 60)
     tokens = engine.generate(ids, GREEDY)
     kept = [next(tokens).id, next(tokens).id]
-    monkeypatch.setattr(engine.model.layers[1].moe, "forward", lambda *_: 1 / 0)
+    monkeypatch.setattr(KVCache, "commit", lambda *_: 1 / 0)  # every layer has been written by then
     with pytest.raises(ZeroDivisionError):
         next(tokens)
     assert engine.last_turn.reason == "failed"

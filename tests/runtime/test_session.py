@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 import torch
 
+from dsv4chat.runtime.cache import KVCache
 from dsv4chat.runtime.engine import Engine
 from dsv4chat.runtime.errors import EngineError
 from dsv4chat.runtime.session import PREFILL_STEP, Session, cut, least_useful
@@ -147,8 +148,7 @@ def test_an_interrupted_chunk_is_forgotten(engine, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    layer = engine.model.layers[2]
-    monkeypatch.setattr(layer.moe, "forward", interrupt)
+    monkeypatch.setattr(KVCache, "commit", interrupt)
     plan = session.prepare(ids, [50, 120])
     with pytest.raises(KeyboardInterrupt):
         session.feed(ids[100:120], plan.turn)
@@ -162,7 +162,7 @@ def test_an_interrupted_first_chunk_starts_over(engine, monkeypatch):
     session = session_of(engine)
     ids = random_ids(random.Random(9), 40)
     plan = session.prepare(ids)
-    monkeypatch.setattr(engine.model.layers[-1].moe, "forward", lambda *_: 1 / 0)
+    monkeypatch.setattr(KVCache, "commit", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         session.feed(ids[:39], plan.turn)
     monkeypatch.undo()
@@ -184,20 +184,20 @@ def test_a_turn_that_was_overtaken_cannot_feed(engine):
 def test_marks_keep_within_their_budget_and_the_newest_stays(engine):
     rng = random.Random(11)
     roomy = session_of(engine, prefill_step=16)
-    ids = random_ids(rng, 397)
-    run(roomy, ids, [100, 200])
-    budget = sum(mark.state.nbytes for mark in roomy.marks) // 4
+    ids = random_ids(rng, 237)
+    run(roomy, ids, [50, 120])
+    budget = sum(mark.state.nbytes for mark in roomy.marks) // 2
     tight = session_of(engine, prefill_step=16, mark_bytes=budget)
-    run(tight, ids, [100, 200])
+    run(tight, ids, [50, 120])
     assert sum(mark.state.nbytes for mark in tight.marks) <= budget
-    assert tight.marks[-1].position == 396
-    assert {100, 200} <= {mark.position for mark in tight.marks}
+    assert tight.marks[-1].position == 236
+    assert {50, 120} <= {mark.position for mark in tight.marks}
     one = session_of(engine, prefill_step=16, mark_bytes=0)
-    run(one, ids, [100, 200])
-    assert [mark.position for mark in one.marks] == [396]
-    changed = [*ids[:300], 0, *ids[301:]]
-    plan, logits = run(tight, changed, [100, 200])
-    assert 200 <= plan.reused <= 300
+    run(one, ids, [50, 120])
+    assert [mark.position for mark in one.marks] == [236]
+    changed = [*ids[:180], 0, *ids[181:]]
+    plan, logits = run(tight, changed, [50, 120])
+    assert 120 <= plan.reused <= 180
     assert torch.equal(logits, cold_logits(engine, changed, tight.chunks))
 
 
