@@ -1,0 +1,59 @@
+"""The Textual application: paints the screen first, then builds the chat behind it."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from dsv4chat.app.screens.chat_screen import ChatScreen
+from dsv4chat.app.themes import DARK, LIGHT
+
+if TYPE_CHECKING:
+    from dsv4chat.app.session import ChatSession
+
+
+class ChatApp(App[None]):
+    """make_session is called in a thread after the first paint, as it imports the encoder and the history."""
+
+    TITLE = "dsv4chat"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", "Quit", priority=True, id="quit"),
+    ]
+
+    def __init__(self, make_session: "Callable[[], ChatSession]", theme: str = DARK.name) -> None:
+        super().__init__()
+        self._make_session = make_session
+        self.session: ChatSession | None = None
+        self.chat = ChatScreen()
+        for own in (DARK, LIGHT):
+            self.register_theme(own)
+        self.theme = theme if theme in self.available_themes else DARK.name
+
+    def get_default_screen(self) -> ChatScreen:
+        return self.chat
+
+    def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # Not in a thread other than the main one, where tests may run the app.
+            with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):
+                loop.add_signal_handler(number, self.exit)
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        self.run_worker(self._build(), name="session", exit_on_error=True)
+
+    async def _build(self) -> None:
+        session = self.session = await asyncio.to_thread(self._make_session)
+        self.chat.attach(session)
+        session.start_engine()
+        await session.open_history()
+
+    async def on_unmount(self) -> None:
+        if self.session is not None:
+            await self.session.close()

@@ -1,0 +1,50 @@
+"""Puts the real parts together: settings, history, tokenizer, the engine's process."""
+
+from pathlib import Path
+
+from dsv4chat.app.engine_link import read_text_side
+from dsv4chat.app.events import HistoryInMemory, Notice
+from dsv4chat.app.options import ChatOptions
+from dsv4chat.app.session import ChatSession
+from dsv4chat.engine_process import EngineProcess
+from dsv4chat.paths import data_folder, model_folder
+from dsv4chat.runtime.protocol import Load
+from dsv4chat.settings import load_settings
+from dsv4chat.store import BackgroundStore, ConversationSettings
+
+
+def build_session(options: ChatOptions) -> ChatSession:
+    """A session of the real engine and history. Slow (imports); to be called in a thread."""
+    loaded = load_settings()
+    settings = loaded.settings
+    try:
+        folder: Path | None = data_folder()
+        trouble = None
+    except OSError as error:
+        folder = None
+        trouble = (
+            f"There is no folder for the history ({error.strerror or error}): conversations are kept only "
+            "until you quit."
+        )
+    thinking = settings.chat.thinking if options.thinking is None else options.thinking
+    session = ChatSession(
+        make_engine=EngineProcess,
+        read_text=lambda: read_text_side(model_folder(options.model), options.profile),
+        load=Load(
+            model=options.model,
+            device=options.device or settings.engine.device,
+            dtype=options.dtype or settings.engine.dtype,
+            kv_dtype=options.kv_dtype or settings.engine.kv_dtype,
+            max_context=options.max_context or settings.engine.max_context,
+        ),
+        store=BackgroundStore(folder),
+        settings=ConversationSettings(
+            system=settings.chat.system, thinking=thinking, effort=options.effort or settings.chat.effort
+        ),
+        sampling=settings.sampling.params(),
+    )
+    if trouble:
+        session.events.append(HistoryInMemory(trouble))
+    if loaded.notice:
+        session.events.append(Notice(loaded.notice, "warning"))
+    return session

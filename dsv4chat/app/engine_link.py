@@ -1,0 +1,113 @@
+"""The engine as the app keeps it: started, loaded beside its tokenizer, watched. Knows no widget."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsv4chat.app.events import ChatEvent, EngineDown, EngineLoading, EngineReady, EngineStarting, Notice
+from dsv4chat.app.ports import Engine
+from dsv4chat.encoding import EncodingError, Profile, Tokenizer, detect_profile
+from dsv4chat.engine_process import EngineDied, EngineFailed
+from dsv4chat.runtime.protocol import Load, Ready
+
+
+@dataclass(frozen=True)
+class TextSide:
+    """What turns text into ids for one model folder. fingerprint: of its tokenizer.json."""
+
+    tokenizer: Tokenizer
+    fingerprint: str
+    profile: Profile
+    notice: str | None
+
+
+def read_text_side(folder: Path, profile: str | None) -> TextSide:
+    """Read the tokenizer and find the prompt profile; takes up to a second. Raises EncodingError."""
+    tokenizer = Tokenizer.from_folder(folder)
+    try:
+        digest = hashlib.sha256((folder / "tokenizer.json").read_bytes()).hexdigest()
+    except OSError as error:
+        raise EncodingError(f"tokenizer.json in {folder} cannot be read ({error}).") from error
+    choice = detect_profile(folder, profile)
+    return TextSide(tokenizer, digest[:16], choice.profile, choice.notice)
+
+
+class EngineLink:
+    """One engine at a time. state: "off", "starting", "loading", "ready" or "down".
+
+    make: a new, not yet started engine. read: gives the text side; called in a thread. post: takes events.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Engine],
+        read: Callable[[], TextSide],
+        load: Load,
+        post: Callable[[ChatEvent], None],
+    ) -> None:
+        self.state = "off"
+        self.engine: Engine | None = None
+        self.text: TextSide | None = None
+        self.ready: Ready | None = None
+        self._make = make
+        self._read = read
+        self._load = load
+        self._post = post
+
+    async def start(self) -> None:
+        """Start the engine and load its model; what goes wrong is told by `EngineDown`, never raised."""
+        await self.close()
+        self.state, self.ready = "starting", None
+        self._post(EngineStarting())
+        reading = asyncio.create_task(asyncio.to_thread(self._read))
+        engine = self.engine = self._make()
+        try:
+            await engine.start()
+            self.state = "loading"
+            async for item in engine.load(self._load):
+                if isinstance(item, Ready):
+                    self.ready = item
+                else:
+                    self._post(EngineLoading(item))
+            self.text = await reading
+        except (EngineDied, EngineFailed, EncodingError, OSError) as error:
+            self.down(error)
+            return
+        finally:
+            if not reading.done():
+                reading.cancel()
+            else:
+                reading.exception()  # looked at, so that it is not reported as forgotten
+        if self.ready is None:
+            self.down(EngineFailed("EngineError", "The engine ended its loading without a model."))
+            return
+        self.state = "ready"
+        self._post(EngineReady(self.ready, self.text.profile.value))
+        if self.text.notice:
+            self._post(Notice(self.text.notice, "warning"))
+
+    def down(self, error: Exception) -> None:
+        """Take note that the engine cannot be used any more."""
+        if self.state == "down":
+            return
+        self.state = "down"
+        log = self.engine.log_path if self.engine else Path()
+        self._post(EngineDown(str(error), log, getattr(error, "last_lines", ())))
+
+    async def look(self) -> None:
+        """Notice a death that no turn was waiting for."""
+        engine = self.engine
+        if self.state != "ready" or engine is None or engine.alive:
+            return
+        try:
+            await engine.ping()
+        except (EngineDied, EngineFailed, TimeoutError) as error:
+            self.down(error)
+
+    async def close(self) -> None:
+        """End the engine."""
+        engine, self.engine, self.state = self.engine, None, "off"
+        if engine is not None:
+            await engine.close()

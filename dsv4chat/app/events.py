@@ -1,0 +1,110 @@
+"""What happens in a chat, as the screen gets to know it: plain values, in order, through one queue.
+
+The events of a running turn (`TurnStarted`, `TurnPrefill`, `TurnToken`, `TurnFinished` of `dsv4chat.turns`)
+go through the same queue, between `TurnAdded` and `AnswerEnded`.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dsv4chat.encoding import Event as ParserEvent
+from dsv4chat.runtime.protocol import Loading, Ready
+from dsv4chat.store import ConversationRecord, MessageRecord
+from dsv4chat.turns import TurnEvent
+
+Severity = Literal["information", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStarting:
+    """The engine's process is being started."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLoading:
+    """The model is being loaded."""
+
+    progress: Loading
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReady:
+    """The model is loaded and the tokenizer is read. `profile`: of the prompts."""
+
+    ready: Ready
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineDown:
+    """There is no engine: it could not start, could not load, or died. `sentence` is for a person."""
+
+    sentence: str
+    log: Path
+    last_lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationShown:
+    """Another conversation is open now; `record` is None for a new one that has no message yet."""
+
+    record: ConversationRecord | None
+    path: tuple[MessageRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAdded:
+    """A question was written to the history and an empty answer begun; `user` is None for another answer."""
+
+    user: MessageRecord | None
+    answer: MessageRecord
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEnded:
+    """The end of a turn, whatever ended it.
+
+    answer: as it stands in the history. rest: text the parser had held back, if no `TurnFinished` brought it.
+    """
+
+    answer: MessageRecord
+    rest: tuple[ParserEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChanged:
+    """Thinking or effort is set differently from the next turn on."""
+
+    thinking: bool
+    effort: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A sentence for the person."""
+
+    sentence: str
+    severity: Severity = "information"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryInMemory:
+    """Nothing is written to the disk any more."""
+
+    sentence: str
+
+
+ChatEvent = (
+    EngineStarting
+    | EngineLoading
+    | EngineReady
+    | EngineDown
+    | ConversationShown
+    | TurnAdded
+    | TurnEvent
+    | AnswerEnded
+    | ModeChanged
+    | Notice
+    | HistoryInMemory
+)

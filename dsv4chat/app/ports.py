@@ -1,0 +1,36 @@
+"""What the app needs of an engine: the child process is one, a scripted one in tests another."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from dsv4chat.runtime.protocol import Finished, Hello, Load, Loading, Prefill, Ready, SamplingParams, Token
+
+
+class Engine(Protocol):
+    """One engine with one model; `dsv4chat.engine_process.EngineProcess` says what each method does."""
+
+    log_path: Path
+
+    @property
+    def alive(self) -> bool: ...
+
+    async def start(self) -> Hello: ...
+
+    def load(self, request: Load | None = None) -> AsyncIterator[Loading | Ready]: ...
+
+    def generate(
+        self,
+        ids: Sequence[int],
+        sampling: SamplingParams,
+        *,
+        conversation: str = "default",
+        boundaries: Sequence[int] = (),
+        alternatives: int = 0,
+    ) -> AsyncIterator[Prefill | Token | Finished]: ...
+
+    def stop(self) -> None: ...
+
+    async def ping(self, timeout: float = 5.0) -> float: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,180 @@
+"""From what happens in the chat to what the screen shows: empties the session's queue in batches.
+
+All tokens that came since the last call become one update, so that the cost of drawing does not depend on
+how fast they come.
+"""
+
+from collections.abc import Callable
+
+from dsv4chat.app.events import (
+    AnswerEnded,
+    ChatEvent,
+    ConversationShown,
+    EngineDown,
+    EngineLoading,
+    EngineReady,
+    EngineStarting,
+    HistoryInMemory,
+    ModeChanged,
+    Notice,
+    TurnAdded,
+)
+from dsv4chat.app.live_figures import LatencyFigures, ResidualFigures
+from dsv4chat.app.session import ChatSession
+from dsv4chat.app.widgets.engine_banner import EngineBanner
+from dsv4chat.app.widgets.status_line import StatusLine
+from dsv4chat.app.widgets.title_bar import TitleBar
+from dsv4chat.app.widgets.transcript import Transcript
+from dsv4chat.app.widgets.welcome import Welcome
+from dsv4chat.app.wording import short_count, size
+from dsv4chat.encoding import Event as ParserEvent
+from dsv4chat.encoding.events import joined
+from dsv4chat.runtime.protocol import Ready
+from dsv4chat.store import MessageRecord
+from dsv4chat.turns import TurnFinished, TurnPrefill, TurnStarted, TurnToken
+from dsv4chat.visible import visible
+
+
+class ChatPresenter:
+    """Applies the events of `session` to the widgets it is given; notify(sentence, severity) shows one."""
+
+    def __init__(
+        self,
+        session: ChatSession,
+        *,
+        transcript: Transcript,
+        welcome: Welcome,
+        banner: EngineBanner,
+        status: StatusLine,
+        title: TitleBar,
+        latency: LatencyFigures,
+        residual: ResidualFigures,
+        notify: Callable[[str, str], None],
+    ) -> None:
+        self._session = session
+        self._transcript = transcript
+        self._welcome = welcome
+        self._banner = banner
+        self._status = status
+        self._title = title
+        self._latency = latency
+        self._residual = residual
+        self._notify = notify
+        self._pieces: list[ParserEvent] = []
+        self._tokens = 0
+        self._thought = 0
+        self._thought_seconds = 0.0
+        self.figures_changed = False
+        self.last_down: EngineDown | None = None
+
+    async def drain(self) -> bool:
+        """Show everything that has happened since the last call; whether anything had."""
+        events = self._session.events
+        count = len(events)
+        for _ in range(count):
+            event = events.popleft()
+            if isinstance(event, TurnToken):
+                self._token(event)
+            else:
+                await self._flush()
+                await self._show(event)
+        await self._flush()
+        return count > 0
+
+    def _token(self, token: TurnToken) -> None:
+        self._pieces += token.events
+        self._tokens += 1
+        if token.kind == "reasoning":
+            self._thought += 1
+            self._thought_seconds += token.milliseconds / 1000
+        self._latency.token(token.milliseconds)
+        self._residual.token(token.residual)
+        self._status.used += 1
+        self.figures_changed = True
+
+    async def _flush(self) -> None:
+        if not self._tokens:
+            return
+        pieces, self._pieces = joined(self._pieces), []
+        tokens, self._tokens = self._tokens, 0
+        thought, self._thought = self._thought, 0
+        spent, self._thought_seconds = self._thought_seconds, 0.0
+        live = self._transcript.live
+        if live is not None and thought:
+            await live.count_thinking(thought, spent)
+        await self._transcript.feed(pieces, tokens)
+
+    async def _show(self, event: ChatEvent) -> None:
+        match event:
+            case TurnAdded(user, answer):
+                self._latency.begin_turn(None)
+                await self._transcript.begin(user, answer)
+                self._title.title = self._session.title
+            case TurnStarted(prompt_tokens):
+                self._latency.begin_turn(prompt_tokens)
+                self._status.used = prompt_tokens
+                self.figures_changed = True
+                if self._transcript.live is not None:
+                    self._transcript.live.progress(f"Reading {prompt_tokens:,} tokens")
+            case TurnPrefill():
+                self._prefill(event)
+            case TurnFinished():
+                await self._finished(event)
+            case AnswerEnded(answer, rest):
+                await self._transcript.end(answer, rest)
+            case ConversationShown(record, path):
+                await self._conversation(path)
+                self._title.title = record.title if record else ""
+            case ModeChanged(thinking, effort):
+                self._status.thinking, self._status.effort = thinking, effort
+            case EngineStarting():
+                self._title.model = ""
+                self._banner.show_starting()
+            case EngineLoading(progress):
+                self._banner.show_loading(progress)
+            case EngineReady(ready, profile):
+                self._ready(ready, profile)
+            case EngineDown():
+                self.last_down = event
+                self._title.model = "no engine"
+                self._banner.show_failed(event.sentence, "F5")
+            case Notice(sentence, severity):
+                self._notify(sentence, severity)
+            case HistoryInMemory(sentence):
+                self._status.warning = "history not saved"
+                self._notify(sentence, "warning")
+            case TurnToken():
+                self._token(event)
+
+    async def _finished(self, event: TurnFinished) -> None:
+        figures = event.figures
+        self._latency.reused = figures.reused
+        self._latency.first_token = figures.ttft_ms
+        self._latency.prefill = figures.prefill_ms
+        self._latency.first_decode = figures.first_decode_ms
+        self._status.used = figures.prompt_tokens + figures.tokens
+        self.figures_changed = True
+        await self._transcript.feed(event.events, 0)
+
+    def _prefill(self, event: TurnPrefill) -> None:
+        self._latency.reused, self._latency.fed = event.reused, event.done
+        self.figures_changed = True
+        if self._transcript.live is not None and event.done < event.total:
+            self._transcript.live.progress(f"Reading {event.done:,} of {event.total:,} tokens")
+
+    async def _conversation(self, path: tuple[MessageRecord, ...]) -> None:
+        await self._transcript.show(path)
+        last = next((record.generation for record in reversed(path) if record.generation), None)
+        self._status.used = ((last.prompt_tokens or 0) + (last.tokens or 0)) if last else 0
+
+    def _ready(self, ready: Ready, profile: str) -> None:
+        self._banner.hide()
+        self._status.room = ready.max_context
+        self._residual.reset(ready.layer_kinds)
+        self._title.model = visible(f"{ready.model} · {ready.device}")
+        self._welcome.show_model(
+            visible(
+                f"{ready.model}: {short_count(ready.parameters)} parameters in {ready.layers} layers, "
+                f"{size(ready.weight_bytes)} on {ready.device} · prompt profile {profile}"
+            )
+        )

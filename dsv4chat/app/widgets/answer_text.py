@@ -1,0 +1,67 @@
+"""An answer: finished blocks as Markdown, the open one as plain text that becomes Markdown once."""
+
+from textual.containers import Vertical
+
+from dsv4chat.app.blocks import BlockSplitter
+from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.growing_text import GrowingText
+from dsv4chat.app.widgets.markdown_block import MarkdownBlock
+
+
+class AnswerText(Vertical):
+    """Text of an answer. `write` as it comes, then `finish`; or the whole text at once as `text`."""
+
+    DEFAULT_CSS = beside(__file__)
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
+        self._whole = text
+        self._splitter = BlockSplitter()
+        self._tail: GrowingText | None = None
+        self._shown = 0  # characters of the open block that the tail shows
+
+    def on_mount(self) -> None:
+        if self._whole:
+            self.mount(MarkdownBlock(self._whole))
+
+    @property
+    def source(self) -> str:
+        """The Markdown text so far."""
+        return self._whole
+
+    async def write(self, text: str) -> None:
+        """Add to the end; blocks this finishes turn into Markdown."""
+        self._whole += text
+        await self._promote(self._splitter.push(text))
+
+    async def finish(self) -> None:
+        """The end of the text: what is still plain becomes Markdown."""
+        await self._promote(self._splitter.finish())
+
+    async def _promote(self, blocks: list[str]) -> None:
+        if not blocks:
+            self._show_tail()
+            return
+        with self.app.batch_update():
+            tail, self._tail, self._shown = self._tail, None, 0
+            await self.mount(MarkdownBlock("\n".join(blocks)))
+            if tail is not None:
+                await tail.remove()
+            self._show_tail()
+
+    def _show_tail(self) -> None:
+        """Bring the plain text at the end up to date. An open fence shows its code, without the marker."""
+        text = self._splitter.open
+        code = self._splitter.kind == "fence"
+        if code:
+            text = text.partition("\n")[2]
+        if self._tail is not None and self._tail.has_class("-code") != code:
+            self._tail.remove()
+            self._tail, self._shown = None, 0
+        if not text.strip("\n"):
+            return
+        if self._tail is None:
+            self._tail = GrowingText(classes="tail -code" if code else "tail")
+            self.mount(self._tail)
+        self._tail.append(text[self._shown :])
+        self._shown = len(text)

@@ -1,0 +1,170 @@
+"""One answer on the screen: what is going on, thinking, text, tool calls, and how it ended."""
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.answer_text import AnswerText
+from dsv4chat.app.widgets.thinking_view import ThinkingView
+from dsv4chat.app.widgets.tool_card import ToolCard
+from dsv4chat.app.wording import milliseconds, plural, rate
+from dsv4chat.encoding import AnswerText as AnswerPiece
+from dsv4chat.encoding import Event, ReasoningText, ToolCallArgument, ToolCallEnd, ToolCallStart
+from dsv4chat.store import MessageRecord
+from dsv4chat.visible import visible
+
+_ENDS = {
+    "stopped": "stopped",
+    "interrupted": "interrupted: the program ended before the answer did",
+    "length": "cut off: the length limit was reached",
+    "failed": "ended by an error",
+    "writing": "being written by another window",
+}
+
+
+class AssistantMessage(Vertical):
+    """An answer: of a finished record, or (`live`) one that is fed with events until `end`."""
+
+    DEFAULT_CSS = beside(__file__)
+
+    def __init__(self, record: MessageRecord, *, live: bool = False, unfolded: bool = False) -> None:
+        super().__init__()
+        self.record = record
+        self.live = live
+        self._unfolded = unfolded
+        self._progress = Static("", markup=False, classes="progress")
+        self._thinking: ThinkingView | None = None
+        self._answer: AnswerText | None = None
+        self._cards: dict[int, ToolCard] = {}
+        self._outcome = Static("", markup=False, classes="outcome")
+
+    def compose(self) -> ComposeResult:
+        record = self.record
+        yield self._progress
+        if not self.live:
+            text = record.content
+            if record.reasoning and not _offered(record):
+                made = record.generation
+                yield ThinkingView(
+                    record.reasoning,
+                    tokens=(made.reasoning_tokens or 0) if made else 0,
+                    spent=((made.reasoning_ms or 0.0) if made else 0.0) / 1000,
+                    unfolded=self._unfolded,
+                )
+            elif record.reasoning:
+                text = record.reasoning
+            if text:
+                yield AnswerText(text)
+            for call in record.tool_calls:
+                yield ToolCard(call.name, call)
+        yield self._outcome
+
+    def on_mount(self) -> None:
+        if self.live:
+            self.progress("Preparing the prompt")
+        else:
+            self._show_outcome()
+
+    @property
+    def thinking(self) -> ThinkingView | None:
+        """Its thinking, if there is any so far."""
+        return self._thinking or next(iter(self.query_children(ThinkingView)), None)
+
+    def progress(self, sentence: str) -> None:
+        """What happens before the first token; "" hides the line."""
+        self._progress.display = bool(sentence)
+        if sentence:
+            self._progress.update(Content(f"{sentence}…"), layout=False)
+
+    async def feed(self, events: Sequence[Event]) -> None:
+        """What the parser made of new tokens, neighbouring texts of one kind already joined."""
+        self.progress("")
+        for event in events:
+            if isinstance(event, ReasoningText):
+                (await self._open_thinking()).add(event.text)
+            elif isinstance(event, AnswerPiece):
+                await self._write(event.text)
+            elif isinstance(event, ToolCallStart):
+                card = self._cards[event.index] = ToolCard(event.name)
+                await self._close_thinking()
+                await self.mount(card, before=self._outcome)
+            elif isinstance(event, ToolCallArgument) and event.index in self._cards:
+                self._cards[event.index].add(event.text)
+            elif isinstance(event, ToolCallEnd):
+                await self._end_call(event)
+
+    async def count_thinking(self, tokens: int, spent: float) -> None:
+        """More tokens of thinking and the seconds they took, whether or not they brought text."""
+        (await self._open_thinking()).count(tokens, spent)
+
+    async def end(self, record: MessageRecord, rest: Sequence[Event] = ()) -> None:
+        """The answer is over; `rest` is what the parser had held back."""
+        if rest:
+            await self.feed(rest)
+        self.record = record
+        self.live = False
+        self.progress("")
+        await self._close_thinking()
+        if _offered(record) and record.reasoning:
+            if self._thinking is not None:
+                await self._thinking.remove()
+                self._thinking = None
+            await self._write(record.reasoning)
+        if self._answer is not None:
+            await self._answer.finish()
+        self._show_outcome()
+
+    async def _open_thinking(self) -> ThinkingView:
+        if self._thinking is None:
+            self.progress("")
+            self._thinking = ThinkingView(live=True, unfolded=self._unfolded)
+            await self.mount(self._thinking, after=self._progress)
+        return self._thinking
+
+    async def _close_thinking(self) -> None:
+        if self._thinking is not None:
+            self._thinking.finish()
+
+    async def _write(self, text: str) -> None:
+        if self._answer is None:
+            await self._close_thinking()
+            self._answer = AnswerText()
+            await self.mount(self._answer, before=self._outcome)
+        await self._answer.write(text)
+
+    async def _end_call(self, event: ToolCallEnd) -> None:
+        card = self._cards.get(event.index)
+        if card is None:
+            card = self._cards[event.index] = ToolCard(event.call.name)
+            await self.mount(card, before=self._outcome)
+        await card.complete(event.call)
+
+    def _show_outcome(self) -> None:
+        record = self.record
+        parts = [_ENDS[record.state]] if record.state in _ENDS else []
+        if _offered(record):
+            parts.append("the model did not end its thinking; this is what it thought")
+        made = record.generation
+        if made is not None and made.tokens:
+            parts.append(plural(made.tokens, "token"))
+            if made.tokens_per_second:
+                parts.append(rate(made.tokens_per_second))
+            if made.ttft_ms is not None:
+                parts.append(f"first after {milliseconds(made.ttft_ms)}")
+        line = " · ".join(parts)
+        if record.error:
+            line += f"\n{visible(record.error)}"
+        self.set_class(record.state == "failed", "-failed")
+        self.set_class(record.state in ("stopped", "interrupted", "length"), "-partial")
+        self._outcome.update(Content(line))
+
+
+def _offered(record: MessageRecord) -> bool:
+    """Whether the model ended its turn inside its thinking: then that is most likely the answer."""
+    return bool(
+        record.state == "complete" and record.reasoning and not record.content and not record.tool_calls
+    )

@@ -1,0 +1,55 @@
+"""Plain text that grows at its end at little cost: only the last piece is laid out again."""
+
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from dsv4chat.app.styles import beside
+from dsv4chat.visible import visible
+
+PIECE = 2000  # characters after which the next line starts a new piece
+
+
+class GrowingText(Vertical):
+    """Shows a text as it is, control characters made visible. `append` may be called before it is mounted."""
+
+    DEFAULT_CSS = beside(__file__)
+
+    def __init__(self, text: str = "", *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._last = ""
+        self._piece = Static(Content(""), markup=False)
+        self._pending: list[Static] = [self._piece]
+        if text:
+            self.append(text)
+
+    def on_mount(self) -> None:
+        pieces, self._pending = self._pending, []
+        self.mount(*pieces)
+
+    def append(self, text: str) -> None:
+        """Add to the end."""
+        self._last += text
+        while len(self._last) > PIECE:
+            cut = self._last.find("\n", PIECE)
+            if cut < 0:
+                break
+            self._piece.update(Content(visible(self._last[:cut])))
+            self._last = self._last[cut + 1 :]
+            self._piece = Static(Content(""), markup=False)
+            if self.is_mounted:
+                self.mount(self._piece)
+            else:
+                self._pending.append(self._piece)
+        # A line break at the very end would show as an empty line before there is text on it.
+        self._piece.update(Content(visible(self._last.removesuffix("\n"))))
+
+    async def clear(self) -> None:
+        """Remove all text."""
+        self._last = ""
+        self._piece = Static(Content(""), markup=False)
+        if self.is_mounted:
+            await self.remove_children()
+            await self.mount(self._piece)
+        else:
+            self._pending = [self._piece]

@@ -1,0 +1,130 @@
+"""|X|: the largest absolute element of the residual stream after each layer.
+
+Above, one column a layer: the last token in full colour over the largest value so far. Below, the last
+tokens as a strip: newest at the right, first layer at the bottom, brighter is larger. Both logarithmic.
+"""
+
+from typing import ClassVar
+
+from textual.color import Color
+from textual.content import Content
+from textual.style import Style
+from textual.widget import Widget
+
+from dsv4chat.app.drawing import Cell, column_chart, column_width, decades, heat_strip, lines, power_of_ten
+from dsv4chat.app.live_figures import ResidualFigures
+from dsv4chat.app.styles import beside
+
+_WIDTH = 34
+_LABEL = 4
+_SHADES = 12
+_KIND_MARKS = {"window": "w", "csa": "c", "hca": "h"}
+
+
+class ResidualPanel(Widget):
+    """Draws `figures` when told to; its size never changes."""
+
+    DEFAULT_CSS = beside(__file__)
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "residual-panel--bar",
+        "residual-panel--envelope",
+        "residual-panel--label",
+        "residual-panel--value",
+        "residual-panel--cold",
+        "residual-panel--hot",
+    }
+    COLUMN_ROWS = 7
+    STRIP_ROWS = 8
+
+    def __init__(self, figures: ResidualFigures, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.border_title = "|X| per layer"
+        self.figures = figures
+        self._heat: dict[str, Style] = {}
+
+    def notify_style_update(self) -> None:
+        self._heat.clear()
+        super().notify_style_update()
+
+    def render(self) -> Content:
+        figures = self.figures
+        last = figures.last
+        if last is None:
+            return Content("no tokens yet").stylize(self._style("label"))
+        scale = decades(min(figures.low), max(figures.high))
+        width = _WIDTH - _LABEL
+        columns = column_chart(last, figures.high, width, self.COLUMN_ROWS, scale)
+        strip = heat_strip(figures.rows, width, self.STRIP_ROWS, scale, _SHADES)
+        rows = [
+            *self._labelled(columns, power_of_ten(scale[1]), power_of_ten(scale[0])),
+            self._kinds(len(last), width),
+            *self._labelled(strip, f"L{len(last)}", "L1"),
+        ]
+        styles = {name: self._style(name) for name in ("bar", "envelope", "label")}
+        styles["bar-in-envelope"] = self._style("bar") + Style(background=self._style("envelope").foreground)
+        styles |= self._heat_styles()
+        return Content("\n").join([*self._figures_lines(last), lines(rows, styles)])
+
+    def _figures_lines(self, last: tuple[float, ...]) -> list[Content]:
+        top = max(last)
+        usual = self.figures.usual_peak() or (top, top)
+        return [
+            Content.assemble(
+                (f"{_short(top)}", self._style("value") + Style(bold=True)),
+                (f" at layer {last.index(top) + 1}", self._style("label")),
+                (f"   usual {_short(usual[0])} – {_short(usual[1])}", self._style("label")),
+            )
+        ]
+
+    def _labelled(self, picture: list[list[Cell]], top: str, bottom: str) -> list[list[Cell]]:
+        last = len(picture) - 1
+        labels = {0: top, last: bottom}
+        return [
+            [(labels.get(index, "").rjust(_LABEL - 1) + " ", "label"), *row]
+            for index, row in enumerate(picture)
+        ]
+
+    def _kinds(self, layers: int, width: int) -> list[Cell]:
+        """The kind of attention of each layer, one letter under its column, if there is room for letters."""
+        each = column_width(layers, width)
+        kinds = self.figures.kinds
+        if not each or len(kinds) != layers:
+            return [(" " * _LABEL, "label"), ("one column a layer".ljust(width), "label")]
+        cells: list[Cell] = [(" " * _LABEL, "label")]
+        for kind in kinds:
+            cells.append((_KIND_MARKS.get(kind, "?").ljust(each), "label"))
+        return cells
+
+    def _heat_styles(self) -> dict[str, Style]:
+        if not self._heat:
+            shades = self._shades()
+            for upper in range(_SHADES):
+                for lower in range(_SHADES):
+                    self._heat[f"heat-{upper}-{lower}"] = Style(
+                        foreground=shades[upper], background=shades[lower]
+                    )
+        return self._heat
+
+    def _shades(self) -> list[Color]:
+        cold = self._style("cold").foreground or Color(40, 40, 60)
+        hot = self._style("hot").foreground or Color(255, 200, 100)
+        middle = self._style("bar").foreground or cold.blend(hot, 0.5)
+        half = (_SHADES - 1) / 2
+        return [
+            cold.blend(middle, shade / half) if shade <= half else middle.blend(hot, shade / half - 1)
+            for shade in range(_SHADES)
+        ]
+
+    def _style(self, name: str) -> Style:
+        return self.get_visual_style(f"residual-panel--{name}")
+
+
+def _short(value: float) -> str:
+    """Three figures: "0.12", "3.4", "212", "1.2k"."""
+    if value >= 100_000:
+        return f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
+    if value >= 1000:
+        return f"{value / 1000:.1f}k"
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"

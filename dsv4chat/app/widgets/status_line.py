@@ -1,0 +1,54 @@
+"""The line below the input: mode, context meter, and what is out of the ordinary."""
+
+from typing import ClassVar
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from dsv4chat.app.styles import beside
+from dsv4chat.app.wording import short_count
+
+_METER = 10  # cells
+
+
+class StatusLine(Widget):
+    """thinking, effort: of the next turn. used, room: tokens of the conversation and of the context."""
+
+    DEFAULT_CSS = beside(__file__)
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "status-line--mode",
+        "status-line--quiet",
+        "status-line--meter",
+        "status-line--warning",
+    }
+
+    thinking: reactive[bool] = reactive(True)
+    effort: reactive[str | None] = reactive(None)
+    used: reactive[int] = reactive(0)
+    room: reactive[int] = reactive(0)
+    warning: reactive[str] = reactive("")
+
+    def render(self) -> Content:
+        width = self.content_size.width
+        left = [(("● " if self.thinking else "○ ") + "thinking", "mode" if self.thinking else "quiet")]
+        if self.thinking:
+            left.append((f" {self.effort}" if self.effort else "", "mode"))
+        else:
+            left.append((" off", "quiet"))
+        if self.warning:
+            left.append((f"  {self.warning}", "warning"))
+        right: list[tuple[str, str]] = []
+        if self.room:
+            filled = min(_METER, round(_METER * self.used / self.room))
+            if width >= 60:
+                right += [("━" * filled, "meter"), ("─" * (_METER - filled), "quiet"), (" ", "quiet")]
+            right.append((f"{short_count(self.used)} of {short_count(self.room)}", "quiet"))
+        gap = width - sum(len(text) for text, _ in left + right)
+        if gap < 1:
+            right, gap = [], 0
+        return Content.assemble(
+            *((text, self.get_visual_style(f"status-line--{name}")) for text, name in left),
+            " " * gap,
+            *((text, self.get_visual_style(f"status-line--{name}")) for text, name in right),
+        )

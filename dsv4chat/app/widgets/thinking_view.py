@@ -1,0 +1,110 @@
+"""The thinking of an answer: one live line, and on demand the text below it, in a box of bounded height."""
+
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.events import Click
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widgets import Static
+
+from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.growing_text import GrowingText
+from dsv4chat.app.wording import plural, seconds
+
+
+class ThinkingView(Vertical):
+    """Thinking of `tokens` tokens in `spent` seconds. While it is folded, its text is in no widget."""
+
+    DEFAULT_CSS = beside(__file__)
+
+    unfolded: reactive[bool] = reactive(False)
+
+    class Toggled(Message):
+        """The person wants it folded or unfolded."""
+
+        def __init__(self, view: "ThinkingView") -> None:
+            super().__init__()
+            self.view = view
+
+        @property
+        def control(self) -> "ThinkingView":
+            return self.view
+
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        tokens: int = 0,
+        spent: float = 0.0,
+        live: bool = False,
+        unfolded: bool = False,
+    ) -> None:
+        super().__init__()
+        self._parts = [text] if text else []
+        self._tokens = tokens
+        self._spent = spent
+        self._live = live
+        self._header = Static("", markup=False, classes="header")
+        self._body: VerticalScroll | None = None
+        self._text: GrowingText | None = None
+        self.set_reactive(ThinkingView.unfolded, unfolded)
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+
+    async def on_mount(self) -> None:
+        self._show_header()
+        if self.unfolded:
+            await self.watch_unfolded(True)
+
+    @property
+    def text(self) -> str:
+        """What was thought so far."""
+        return "".join(self._parts)
+
+    def add(self, text: str) -> None:
+        """More of the thinking; only an unfolded view writes it to the screen."""
+        self._parts.append(text)
+        if self._text is not None:
+            self._text.append(text)
+
+    def count(self, tokens: int, spent: float) -> None:
+        """`tokens` more tokens, which took `spent` seconds."""
+        self._tokens += tokens
+        self._spent += spent
+        self._show_header()
+
+    def finish(self) -> None:
+        """The thinking is over."""
+        self._live = False
+        self._show_header()
+
+    def on_click(self, event: Click) -> None:
+        if event.widget is self._header:
+            event.stop()
+            self.post_message(self.Toggled(self))
+
+    async def watch_unfolded(self, unfolded: bool) -> None:
+        if not self.is_mounted:
+            return
+        if unfolded and self._body is None:
+            self._text = GrowingText(self.text)
+            self._body = VerticalScroll(self._text, can_focus=True)
+            await self.mount(self._body)
+            self._body.anchor()
+        elif not unfolded and self._body is not None:
+            body, self._body, self._text = self._body, None, None
+            await body.remove()
+        self._show_header()
+
+    def _show_header(self) -> None:
+        mark = "▾" if self.unfolded else "▸"
+        figures = [seconds(self._spent)] if self._tokens else []
+        if self._tokens:
+            figures.append(plural(self._tokens, "token"))
+        verb = "Thinking" if self._live else "Thought"
+        line = " · ".join([f"{mark} {verb}", *figures])
+        self.set_class(self._live, "-live")
+        # The line never changes its height, so nothing has to be laid out again.
+        self._header.update(Content(line), layout=False)
