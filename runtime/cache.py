@@ -56,10 +56,9 @@ class KVCache:
         self._busy = False
         self._identity = object()
         self._returned_to: list[int] = []  # every position gone back to, in order
-        rows, keys = _formats(config, kv_dtype, device)
+        self.rows, self.keys = _formats(config, kv_dtype, device)
         self.layers = [
-            LayerCache(config, i, rows, keys if config.layer_kind(i) == "csa" else None, max_context, device)
-            for i in range(config.num_layers)
+            LayerCache(config, i, self.rows, self.keys, max_context, device) for i in range(config.num_layers)
         ]
 
     @property

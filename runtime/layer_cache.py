@@ -1,7 +1,9 @@
-"""One layer's part of the key-value cache: window ring, compressed rows, and the blocks that are still open."""
+"""One layer's part of the key-value cache: window ring, compressed rows, and the block that is still open."""
 
 from collections.abc import Iterator
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -48,8 +50,8 @@ class OpenBlock:
 class BlockRows:
     """Append-only stored rows, one for each closed block, that grow in chunks up to `limit` rows.
 
-    The rounded values of the first rows, up to UNPACKED_BYTES, are also kept as float32, so that short contexts
-    are not unpacked again in every step. Longer ones are unpacked as they are read.
+    The rounded values of the first rows, up to UNPACKED_BYTES, are also kept as float32, so that short
+    contexts are not unpacked again in every step. Longer ones are unpacked as they are read.
     """
 
     def __init__(self, format: Rows, d: int, limit: int, device: torch.device) -> None:
@@ -113,7 +115,7 @@ class LayerCache:
         config: ModelConfig,
         layer: int,
         rows: Rows,
-        keys: Rows | None,
+        keys: Rows,
         max_context: int,
         device: torch.device,
     ) -> None:
@@ -123,6 +125,9 @@ class LayerCache:
         self.ring = torch.zeros(config.window, rows.width, dtype=rows.dtype, device=device)
         # What attention reads: the ring's rounded values as float32 (the ring itself where it is float32).
         self.values = self.ring if rows.dtype == torch.float32 else rows.load(self.ring)
+        if device.type == "cpu":  # what the CPU's decode step reads and writes: the same memory
+            self.ring_bytes: npt.NDArray[np.uint8] = self.ring.view(torch.uint8).numpy()
+            self.value_array: npt.NDArray[np.float32] = self.values.numpy()
         self.ratio = ratio
         self.blocks: BlockRows | None = None
         self.open_block: OpenBlock | None = None
@@ -133,7 +138,7 @@ class LayerCache:
             limit = max_context // ratio
             self.blocks = BlockRows(rows, config.head_dim, limit, device)
             self.open_block = OpenBlock(ratio, config.head_dim * (1 + overlap), overlap, device)
-            if keys is not None:
+            if overlap:
                 self.keys = BlockRows(keys, config.index_head_dim, limit, device)
                 self.open_key = OpenBlock(ratio, config.index_head_dim * 2, True, device)
 

@@ -10,6 +10,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -21,6 +22,7 @@ from dsv4chat.kernels.norms import rms_norm
 from dsv4chat.runtime.block import Block, Trace
 from dsv4chat.runtime.cache import KVCache
 from dsv4chat.runtime.config import ModelConfig
+from dsv4chat.runtime.decode import Decoder
 from dsv4chat.runtime.errors import EngineError
 from dsv4chat.runtime.hyper_connections import HyperConnection
 from dsv4chat.runtime.loading import Loader, WeightSource, load_connection
@@ -50,6 +52,12 @@ class Model:
         self.lm_head = loader.tensor("head.weight", torch.float32)
         self.parameters = loader.parameters
         self.stored_bytes = loader.bytes_done
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """The step for one token where there is a special one: on the CPU with float32 weights."""
+        plain = self.device.type == "cpu" and self.dtype == torch.float32
+        return Decoder(self) if plain else None
 
     @classmethod
     def load(
@@ -85,7 +93,12 @@ class Model:
         """
         ids = self._checked(ids)
         n = ids.shape[0]
-        step = Step(self.config, cache.begin(n), ids, self.frequencies)
+        position = cache.begin(n)
+        if n == 1 and trace is None and self.decoder is not None:
+            row, largest_x = self.decoder.step(int(ids), cache)
+            cache.commit(n)
+            return Output(row, largest_x)
+        step = Step(self.config, position, ids, self.frequencies)
         streams = self.embedding[ids][:, None, :].expand(-1, self.config.hc_mult, -1)
         largest = []
         for block, layer_cache in zip(self.layers, cache.layers, strict=True):
