@@ -104,6 +104,9 @@ class Optimizer:
                     self._four_bit[name].append(matrix)
         self.groups = [_Group(members) for members in shapes.values()]
         self._group_of = {id(member): group for group in self.groups for member in group.members}
+        self._names = {
+            id(parameter): f"{i}.{name}" for i, layer in enumerate(model.layers) for name, parameter in layer.items()
+        }
         self._others = others
         self._masters = [p if p.dtype == torch.float32 else p.detach().float() for p in others]
         fused = self._masters[0].is_cuda
@@ -143,6 +146,15 @@ class Optimizer:
         for parameter, master in zip(self._others, self._masters, strict=True):
             if master is not parameter:
                 parameter.copy_(master)
+
+    @torch.no_grad()
+    def masters(self) -> dict[str, Tensor]:
+        """f32 values of every matrix Muon trains, keyed "layer.name", in the parameters' shapes."""
+        return {
+            self._names[id(member.parameter)]: group.values(member).clone()
+            for group in self.groups
+            for member in group.members
+        }
 
 
 @torch.no_grad()

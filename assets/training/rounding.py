@@ -29,16 +29,23 @@ def to_fp8(x: Tensor) -> Tensor:
 
 
 def nvfp4(weight: Tensor, block: int = 16) -> Tensor:
-    """What a matrix (..., out, in) becomes in NVFP4: 4-bit codes, an E4M3 scale for each 16 inputs, and one f32
-    scale for each matrix. f32 in, f32 out.
+    """What a matrix (..., out, in) becomes in NVFP4: 4-bit codes, an E4M3 scale for each 16 inputs (never zero
+    while the block has a value) and one scale for each matrix. f32 in, f32 out.
+
+    The matrix's scale is a power of two (`matrix_scale`), so that every value fits bfloat16 exactly: what
+    training multiplies by is what the runtime decodes.
     """
     blocks = weight.unflatten(-1, (-1, block))
     largest = blocks.abs().amax(-1, keepdim=True)
-    whole = largest.amax((-3, -2), keepdim=True) / (FP4_MAX * FP8_MAX)
-    whole = torch.where(whole > 0, whole, 1.0)
-    scale = to_fp8(largest / FP4_MAX / whole) * whole
-    codes = to_fp4(blocks / torch.where(scale > 0, scale, 1.0))
+    whole = matrix_scale(largest.amax((-3, -2), keepdim=True))
+    scale = to_fp8((largest / (FP4_MAX * whole)).clamp(min=2.0**-9)) * whole
+    codes = to_fp4(blocks / scale)
     return (codes * scale).flatten(-2)
+
+
+def matrix_scale(largest: Tensor) -> Tensor:
+    """The smallest power of two with which E4M3 block scales reach a matrix's largest magnitude."""
+    return power_of_two_above(largest.clamp(min=1e-20) / (FP4_MAX * FP8_MAX))
 
 
 def power_of_two_above(x: Tensor) -> Tensor:
