@@ -151,10 +151,10 @@ def _tool_calls(value: Any, where: str) -> tuple[ToolCall, ...]:
                 arguments=_text(arguments, f"{at}.function.arguments"),
             )
         )
-    ids = [call.id for call in calls]
-    if len(set(ids)) < len(ids):
+    if len({call.id for call in calls}) < len(calls):
         raise EncodingError(f"{where}.tool_calls has the same id twice; give each call its own.")
-    return tuple(calls)
+    # DeepSeek's converter puts calls in the order of their ids, whatever the order in the request.
+    return tuple(sorted(calls, key=lambda call: call.id))
 
 
 def _task(value: Any, where: str) -> str | None:

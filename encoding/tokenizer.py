@@ -171,7 +171,8 @@ def _load(definition: str) -> tuple["tokenizers.Tokenizer", dict[str, int], dict
         ) from None
     if kinds != ("BPE", "ByteLevel") or any(letter not in vocabulary for letter in _byte_table()):
         raise EncodingError(
-            "this is not a byte-level BPE tokenizer with all 256 bytes; use the tokenizer.json of a DeepSeek-V4 checkpoint."
+            "this is not a byte-level BPE tokenizer with all 256 bytes; use the tokenizer.json of a "
+            "DeepSeek-V4 checkpoint."
         )
     return bpe, added, vocabulary
 

@@ -20,9 +20,52 @@ CONTROL = (
     "</tool_result>",
 )
 WORDS = (
-    *("Hello", "world", " ", "  ", "\n", "\n\n", "\t", "2>&1", "a<b", "</", "<", ">", '"', "'", "\\", "\\n", "{}"),
-    *("你好，世界", "日本語", "Привет", "مرحبا", "👍🏽", "👩‍👩‍👧", "e\u0301", "\u200d", "\u202e", "\x1b[31m", "\x00", "\u2028"),
-    *("1234567", "3.14", "[brackets]", "**bold**", "```py\nx=1\n```", "\r\n", "\ufeff", "𝔘𝔫𝔦", "$NAME", "null", "true"),
+    *(
+        "Hello",
+        "world",
+        " ",
+        "  ",
+        "\n",
+        "\n\n",
+        "\t",
+        "2>&1",
+        "a<b",
+        "</",
+        "<",
+        ">",
+        '"',
+        "'",
+        "\\",
+        "\\n",
+        "{}",
+    ),
+    *(
+        "你好，世界",
+        "日本語",
+        "Привет",
+        "مرحبا",
+        "👍🏽",
+        "👩‍👩‍👧",
+        "e\u0301",
+        "\u200d",
+        "\u202e",
+        "\x1b[31m",
+        "\x00",
+        "\u2028",
+    ),
+    *(
+        "1234567",
+        "3.14",
+        "[brackets]",
+        "**bold**",
+        "```py\nx=1\n```",
+        "\r\n",
+        "\ufeff",
+        "𝔘𝔫𝔦",
+        "$NAME",
+        "null",
+        "true",
+    ),
 )
 
 
@@ -40,7 +83,9 @@ def random_json(rng: random.Random, depth: int = 2) -> Any:
     if kind == 1:
         return rng.choice([0, 1, -7, 2**53, -(2**63), 2**64 - 1, rng.randint(-1000, 1000)])
     if kind == 2:
-        return rng.choice([0.5, -0.0, 1e16, 1e15, 1e-5, 1.25e-5, 1e-6, -3e-7, 1e22, 5e-324, rng.uniform(-1e3, 1e3)])
+        return rng.choice(
+            [0.5, -0.0, 1e16, 1e15, 1e-5, 1.25e-5, 1e-6, -3e-7, 1e22, 5e-324, rng.uniform(-1e3, 1e3)]
+        )
     if kind == 3:
         return rng.choice([True, False])
     if kind == 4:
@@ -55,8 +100,23 @@ def random_json(rng: random.Random, depth: int = 2) -> Any:
 def random_arguments(rng: random.Random) -> str:
     choice = rng.random()
     if choice < 0.1:
-        return rng.choice(["", "null", "[1, 2]", "3", '"x"', '{"a": 1', "{'a': 1}", '{"a": NaN}', '{"a": "\\ud800"}', "{} x"])
-    value = {rng.choice(["city", "days", "q", "é", "", "a b"]): random_json(rng) for _ in range(rng.randint(0, 4))}
+        return rng.choice(
+            [
+                "",
+                "null",
+                "[1, 2]",
+                "3",
+                '"x"',
+                '{"a": 1',
+                "{'a': 1}",
+                '{"a": NaN}',
+                '{"a": "\\ud800"}',
+                "{} x",
+            ]
+        )
+    value = {
+        rng.choice(["city", "days", "q", "é", "", "a b"]): random_json(rng) for _ in range(rng.randint(0, 4))
+    }
     separators = rng.choice([(",", ":"), (", ", ": "), (" ,  ", " :\n")])
     return json.dumps(value, ensure_ascii=rng.random() < 0.5, separators=separators)
 
@@ -90,21 +150,30 @@ def random_request(rng: random.Random) -> dict[str, Any]:
     if effort or rng.random() < 0.5:
         body["reasoning_effort"] = effort
     if rng.random() < 0.4:
-        body["tools"] = [random_tool(rng, name) for name in rng.sample(["f", "get_weather", "x-1"], rng.randint(0, 3))]
+        body["tools"] = [
+            random_tool(rng, name) for name in rng.sample(["f", "get_weather", "x-1"], rng.randint(0, 3))
+        ]
         if rng.random() < 0.2:
             body["tool_choice"] = rng.choice(["auto", "none"])
     if rng.random() < 0.1:
         body["response_format"] = rng.choice(
             [
                 {"type": "text"},
-                {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object", "é": [1.0, {}]}}},
+                {
+                    "type": "json_schema",
+                    "json_schema": {"name": "a", "schema": {"type": "object", "é": [1.0, {}]}},
+                },
             ]
         )
     messages: list[dict[str, Any]] = []
     count = 0
+    prefixes = rng.choice([["call_"], ["a", "b", "é", "\U0001f600", "\uff5c"]])
     for _ in range(rng.randint(1, 8)):
         role = rng.choice(["system", "user", "user", "assistant", "assistant", "latest_reminder", "call"])
-        if role in ("system", "user", "latest_reminder"):
+        if role == "latest_reminder":
+            messages.append({"role": role, "content": random_text(rng)})
+            continue
+        if role in ("system", "user"):
             messages.append({"role": role, "content": _content(rng)})
             continue
         message: dict[str, Any] = {"role": "assistant", "content": _content(rng)}
@@ -117,16 +186,22 @@ def random_request(rng: random.Random) -> dict[str, Any]:
                 count += 1
                 name = rng.choice(["f", "get_weather", "x-1"])
                 calls.append(
-                    {"id": f"c{count}", "type": "function", "function": {"name": name, "arguments": random_arguments(rng)}}
+                    {
+                        "id": f"{rng.choice(prefixes)}{count}",
+                        "type": "function",
+                        "function": {"name": name, "arguments": random_arguments(rng)},
+                    }
                 )
             message["tool_calls"] = calls
             if rng.random() < 0.2:
                 message["content"] = None
-            results = [{"role": "tool", "tool_call_id": call["id"], "content": _content(rng)} for call in calls]
+            results = [
+                {"role": "tool", "tool_call_id": call["id"], "content": _content(rng)} for call in calls
+            ]
             rng.shuffle(results)
             messages += results
-    if not body.get("tools") and rng.random() < 0.25:
-        last = {"role": "assistant", "content": random_text(rng) or "x", "prefix": True}
+    if not body.get("tools") and not count and rng.random() < 0.5:
+        last: dict[str, Any] = {"role": "assistant", "content": random_text(rng) or "x", "prefix": True}
         if rng.random() < 0.5:
             last["reasoning_content"] = random_text(rng)
         messages.append(last)
