@@ -18,19 +18,13 @@ from dsv4chat.kernels import attention
 from dsv4chat.kernels.linear import Stacked
 from dsv4chat.kernels.norms import inverse_rms, rms_norm
 from dsv4chat.kernels.rope import rotate_
+from dsv4chat.kernels.topk import top_k
 from dsv4chat.runtime.compressor import Compressor
 from dsv4chat.runtime.config import ModelConfig
 from dsv4chat.runtime.indexer import Indexer
 from dsv4chat.runtime.layer_cache import LayerCache
 from dsv4chat.runtime.step import Step, Tile
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """Blocks the indexer chose for the queries from `first` of the pass on: (t, k), ascending, -1 = none."""
-
-    first: int
-    blocks: Tensor
+from dsv4chat.runtime.trace import Choice, LayerTrace
 
 
 @dataclass
@@ -63,10 +57,8 @@ class Attention:
         self.ratio = config.compress_ratios[layer]
         self.scale = config.head_dim**-0.5
 
-    def forward(self, x: Tensor, cache: LayerCache, step: Step, chosen: list[Chosen] | None = None) -> Tensor:
-        """x (n, hidden), normalised -> (n, hidden). `chosen` receives what the indexer chose, where it had
-        to.
-        """
+    def forward(self, x: Tensor, cache: LayerCache, step: Step, trace: LayerTrace | None = None) -> Tensor:
+        """x (n, hidden), normalised -> (n, hidden)."""
         config, weights = self.config, self.weights
         parts = iter([part for stack in weights.inputs for part in stack(x)])
         table = step.plain_rotations if self.kind == "window" else step.rotations
@@ -84,7 +76,7 @@ class Attention:
         if weights.indexer is not None:
             index = self._index(index_query[0], next(parts), next(parts), next(parts), cache, step)
 
-        tiles = [self._tile(tile, query, rows, index, cache, step, chosen) for tile in step.tiles]
+        tiles = [self._tile(tile, query, rows, index, cache, step, trace) for tile in step.tiles]
         out = torch.cat(tiles) if len(tiles) > 1 else tiles[0]
         cache.write_window(step.position, stored, values)
         return self._project(rotate_(out, table.conj()))
@@ -123,7 +115,7 @@ class Attention:
         index: tuple[Tensor, Tensor] | None,
         cache: LayerCache,
         step: Step,
-        chosen: list[Chosen] | None,
+        trace: LayerTrace | None,
     ) -> Tensor:
         """Attention of one tile's queries: (t, heads, head_dim)."""
         sink = self.weights.sink
@@ -139,12 +131,13 @@ class Attention:
 
         assert cache.keys is not None
         visible = step.visible_blocks(tile, self.ratio)
-        picked = indexer.select(
+        scores = indexer.scores(
             index[0][tile.first : tile.last], index[1][tile.first : tile.last], cache.keys, visible, most
         )
+        picked = top_k(scores, indexer.topk)
         hidden = picked >= visible[:, None]
-        if chosen is not None:
-            chosen.append(Chosen(tile.first, torch.where(hidden, -1, picked)))
+        if trace is not None:
+            trace.blocks.append(Choice(tile.first, scores, picked.masked_fill(hidden, -1)))
         own = cache.blocks.gather(picked.flatten(), most)
         mask = torch.zeros(picked.shape, device=query.device).masked_fill_(hidden, -torch.inf)
         return attention.selected(

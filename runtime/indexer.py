@@ -9,7 +9,6 @@ compressor, one a block. The min(index_topk, visible) highest are taken, exactly
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.topk import top_k
 from dsv4chat.runtime.compressor import Compressor
 from dsv4chat.runtime.layer_cache import BlockRows
 
@@ -17,7 +16,7 @@ SCORES_AT_ONCE = 1 << 22  # elements of (queries, heads, blocks) held at a time
 
 
 class Indexer:
-    """Sizes, the key compressor, and the selection. Its matrices stand in the attention's stacked
+    """Sizes, the key compressor, and the scores. Its matrices stand in the attention's stacked
     projections.
     """
 
@@ -28,26 +27,20 @@ class Indexer:
         self.scale = head_dim**-0.5 * heads**-0.5
         self.compressor = compressor
 
-    def scores(self, query: Tensor, weights: Tensor, keys: Tensor) -> Tensor:
-        """query (t, heads, d), weights (t, heads), keys (b, d), all float32 -> (t, b) float32."""
-        t = query.shape[0]
+    def scores(self, query: Tensor, weights: Tensor, keys: BlockRows, visible: Tensor, most: int) -> Tensor:
+        """What ranks the first `most` blocks for each query: (t, most) float32, -inf from `visible` on.
+
+        query: (t, heads, d), rotated; weights: (t, heads); visible: (t,), blocks each query may see.
+        """
+        query = keys.format.query(query)
+        rows = keys.load(most).t()
         parts = []
-        size = max(1, SCORES_AT_ONCE // (self.heads * keys.shape[0]))
-        for first in range(0, t, size):
+        size = max(1, SCORES_AT_ONCE // (self.heads * most))
+        for first in range(0, query.shape[0], size):
             q = query[first : first + size]
-            match = torch.relu(q.reshape(-1, self.head_dim) @ keys.t()).view(q.shape[0], self.heads, -1)
+            match = torch.relu(q.reshape(-1, self.head_dim) @ rows).view(q.shape[0], self.heads, -1)
             w = weights[first : first + size, None, :] * self.scale
             parts.append(torch.bmm(w, match)[:, 0])
-        return torch.cat(parts) if len(parts) > 1 else parts[0]
-
-    def select(self, query: Tensor, weights: Tensor, keys: BlockRows, visible: Tensor, most: int) -> Tensor:
-        """Chosen blocks of each query, ascending: (t, min(topk, most)) int64.
-
-        visible: (t,), blocks each query may see, at most `most`. Where fewer than the width are visible, the
-        entries not below `visible` are to be masked.
-        """
-        rounded = keys.format.query(query)
-        scores = self.scores(rounded, weights, keys.load(most))
+        scores = torch.cat(parts) if len(parts) > 1 else parts[0]
         block = torch.arange(most, device=scores.device)
-        scores.masked_fill_(block >= visible[:, None], -torch.inf)
-        return top_k(scores, min(self.topk, most))
+        return scores.masked_fill_(block >= visible[:, None], -torch.inf)

@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from dsv4chat.kernels.formats import Weight, to_tensor
 from dsv4chat.kernels.linear import Stacked
 from dsv4chat.runtime.attention import AttentionWeights
 from dsv4chat.runtime.compressor import Compressor
@@ -17,15 +18,6 @@ from dsv4chat.runtime.config import ModelConfig
 from dsv4chat.runtime.hyper_connections import HyperConnection
 from dsv4chat.runtime.indexer import Indexer
 from dsv4chat.runtime.moe import MoEWeights
-
-
-class Quantised(Protocol):
-    """A matrix in a block format."""
-
-    @property
-    def nbytes(self) -> int: ...
-
-    def dequantize(self, dtype: torch.dtype) -> Tensor: ...
 
 
 class WeightSource(Protocol):
@@ -39,7 +31,7 @@ class WeightSource(Protocol):
 
     def names(self) -> Iterable[str]: ...
 
-    def read(self, name: str) -> "Tensor | Quantised": ...
+    def read(self, name: str) -> Weight: ...
 
 
 class Loader:
@@ -65,14 +57,20 @@ class Loader:
     def tensor(self, name: str, dtype: torch.dtype) -> Tensor:
         """One tensor as `dtype`, contiguous on the device and in memory of its own."""
         weight = self.source.read(name)
-        dense = weight if isinstance(weight, Tensor) else weight.dequantize(dtype)
+        dense = to_tensor(weight, dtype)
         self.bytes_done += weight.nbytes
         self.tensors_done += 1
         self.parameters += dense.numel()
         if self.progress is not None:
             total = max(self.source.bytes_total, self.bytes_done)
             self.progress(self.bytes_done, total, self.tensors_done, self.tensors_total)
-        return dense.to(self.device, dtype, copy=True).contiguous()
+        return dense.to(self.device, dtype, copy=dense is weight).contiguous()
+
+    def finish(self) -> None:
+        """Report the end: what is not needed, like a drafting layer, counts as done."""
+        if self.progress is not None:
+            total = max(self.source.bytes_total, self.bytes_done)
+            self.progress(total, total, self.tensors_total, self.tensors_total)
 
     def stacked(self, names: Sequence[str], rows: Sequence[int], columns: int, dtype: torch.dtype) -> Stacked:
         """Matrices with `rows` rows each, one below the other."""

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from dsv4chat.kernels import hyper_connections as mhc
 from dsv4chat.kernels.norms import rms_norm
-from dsv4chat.runtime.block import Block, Trace
+from dsv4chat.runtime.block import Block
 from dsv4chat.runtime.cache import KVCache
 from dsv4chat.runtime.config import ModelConfig
 from dsv4chat.runtime.decode import Decoder
@@ -27,6 +27,7 @@ from dsv4chat.runtime.errors import EngineError
 from dsv4chat.runtime.hyper_connections import HyperConnection
 from dsv4chat.runtime.loading import Loader, WeightSource, load_connection
 from dsv4chat.runtime.step import Frequencies, Step
+from dsv4chat.runtime.trace import LayerTrace, Trace
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,10 @@ class Model:
         if dtype not in (torch.float32, torch.bfloat16):
             raise EngineError(f"Weights can be float32 or bfloat16, not {dtype}; choose one of the two.")
         with torch.inference_mode():
-            return cls(Loader(checkpoint, device, dtype, progress))
+            loader = Loader(checkpoint, device, dtype, progress)
+            model = cls(loader)
+            loader.finish()
+            return model
 
     @torch.inference_mode()
     def forward(
@@ -87,6 +91,8 @@ class Model:
         trace: Trace | None = None,
     ) -> Output:
         """Feed `ids` (n,) int64 after what the cache holds; logits of every token or of the last only.
+
+        `trace` receives what each layer did; a traced token never takes the CPU's special step.
 
         Raises EngineError for no ids or an id outside the vocabulary and ContextOverflowError when the
         cache has no room; the cache is unchanged then.
@@ -102,7 +108,10 @@ class Model:
         streams = self.embedding[ids][:, None, :].expand(-1, self.config.hc_mult, -1)
         largest = []
         for block, layer_cache in zip(self.layers, cache.layers, strict=True):
-            streams = block.forward(streams, layer_cache, step, trace)
+            layer_trace = LayerTrace()
+            streams = block.forward(streams, layer_cache, step, None if trace is None else layer_trace)
+            if trace is not None:
+                trace.append(layer_trace)
             largest.append(streams[-1].abs().amax())
         cache.commit(n)
         if logits == "last":

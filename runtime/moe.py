@@ -12,6 +12,7 @@ from dsv4chat.kernels.linear import Stacked
 from dsv4chat.kernels.moe import experts, router_scores, routing_weights, swiglu
 from dsv4chat.kernels.topk import top_k
 from dsv4chat.runtime.config import ModelConfig
+from dsv4chat.runtime.trace import Choice, LayerTrace
 
 
 @dataclass
@@ -39,20 +40,18 @@ class MoE:
         self.config = config
         self.weights = weights
 
-    def forward(self, x: Tensor, ids: Tensor, routed: list[Tensor] | None = None) -> Tensor:
-        """x (n, hidden), normalised, and the tokens' ids (n,) -> (n, hidden) float32.
-
-        `routed` receives the chosen experts (n, k).
-        """
+    def forward(self, x: Tensor, ids: Tensor, trace: LayerTrace | None = None) -> Tensor:
+        """x (n, hidden), normalised, and the tokens' ids (n,) -> (n, hidden) float32."""
         config, weights = self.config, self.weights
         gate, up, logits = (part for stack in weights.inputs for part in stack(x))
         scores = router_scores(logits)
         if weights.table is not None:
             chosen = weights.table[ids]
         elif weights.bias is not None:
-            chosen = top_k(scores + weights.bias, config.experts_per_token)
-        if routed is not None:
-            routed.append(chosen)
+            biased = scores + weights.bias
+            chosen = top_k(biased, config.experts_per_token)
+            if trace is not None:
+                trace.experts.append(Choice(0, biased, chosen))
         share = routing_weights(scores, chosen, config.routed_scaling_factor)
         hidden = swiglu(gate, up, config.swiglu_limit)
         shared = torch.mm(hidden, weights.shared_down.t()).float()
