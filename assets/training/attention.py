@@ -1,8 +1,8 @@
 """Attention over a window and compressed blocks, for rows that hold several documents.
 
-Rows are (B, T). Documents start at multiples of 4, so the 4-token blocks of a document are the row's own; its
-128-token blocks start anywhere and are gathered by `Rows.block_start`. A query sees only its own document: the
-window, the blocks, and the tokens a block pools, all stop at the document's first token.
+Rows are (B, T). Documents start at multiples of 4, so the 4-token blocks of a document are the row's own;
+its 128-token blocks start anywhere and are gathered by `Rows.block_start`. A query sees only its own
+document: the window, the blocks, and the tokens a block pools, all stop at the document's first token.
 """
 
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from dsv4chat.runtime.config import CSA_RATIO, ModelConfig
 class Rows:
     """What attention needs to know of a batch of packed rows.
 
-    start (B, T) int32: row index of the first token of each token's document. cos, sin (B, T, R/2) f32 at each
-    token's position in its document. block_start (B, M) int32: row index where each whole long block (HCA)
-    begins; T for unused entries.
+    start (B, T) int32: row index of the first token of each token's document. cos, sin (B, T, R/2) f32 at
+    each token's position in its document. block_start (B, M) int32: row index where each whole long block
+    (HCA) begins; T for unused entries.
     """
 
     start: Tensor
@@ -32,8 +32,8 @@ class Rows:
 
 
 def pool_short(kv: Tensor, gate: Tensor, ape: Tensor, start: Tensor) -> Tensor:
-    """CSA blocks (B, T/4, D) f32 of kv and gate (B, T, 2D) f32: each pools the previous 4 tokens (first half of
-    the channels) and its own 4 (second half); a document's first block has no previous tokens.
+    """CSA blocks (B, T/4, D) f32 of kv and gate (B, T, 2D) f32: each pools the previous 4 tokens (first
+    half of the channels) and its own 4 (second half); a document's first block has no previous tokens.
     """
     width = kv.shape[-1] // 2
     kv = kv.unflatten(1, (-1, CSA_RATIO))
@@ -73,13 +73,20 @@ def long_blocks_visible(start: Tensor, block_start: Tensor, ratio: int) -> Tenso
 
 
 def attend(
-    q: Tensor, kv: Tensor, blocks: Tensor, visible: Tensor, start: Tensor, sink: Tensor, shift: Tensor, window: int
+    q: Tensor,
+    kv: Tensor,
+    blocks: Tensor,
+    visible: Tensor,
+    start: Tensor,
+    sink: Tensor,
+    shift: Tensor,
+    window: int,
 ) -> tuple[Tensor, Tensor]:
     """Attention output (B, T, H, D) and the mass each query gives each block, over all heads, (B, T, S) f32.
 
-    q (B, T, H, D); kv (B, T, D), keys and values alike; blocks (B, S, D); visible (B, T, S) bool; sink (H) f32.
-    T is a multiple of the window. `shift` is a scalar above every score: queries and keys are normalised, so a
-    bound is known beforehand, and the softmax needs no search for the maximum.
+    q (B, T, H, D); kv (B, T, D), keys and values alike; blocks (B, S, D); visible (B, T, S) bool; sink (H)
+    f32. T is a multiple of the window. `shift` is a scalar above every score: queries and keys are
+    normalised, so a bound is known beforehand, and the softmax needs no search for the maximum.
     """
     b, t, heads, d = q.shape
     chunks = t // window

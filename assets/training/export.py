@@ -1,4 +1,6 @@
-"""From trained weights to a checkpoint: native names, NVFP4 matrices, bf16 and f32 for the rest, config.json."""
+"""From trained weights to a checkpoint: native names, NVFP4 matrices, bf16 and f32 for the rest,
+config.json.
+"""
 
 from pathlib import Path
 
@@ -114,8 +116,8 @@ def checkpoint_tensors(
 ) -> dict[str, Weight]:
     """Every tensor of the checkpoint by its native name.
 
-    masters: f32 values of the NVFP4 parameters, keyed "layer.name" (see `Optimizer.masters`); without `four_bit`
-    they are stored in bf16 like the rest.
+    masters: f32 values of the NVFP4 parameters, keyed "layer.name" (see `Optimizer.masters`); without
+    `four_bit` they are stored in bf16 like the rest.
     """
     tensors: dict[str, Weight] = {}
     for name, native in HEAD_NAMES.items():

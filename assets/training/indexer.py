@@ -12,7 +12,9 @@ from dsv4chat.runtime.config import ModelConfig
 
 
 def scores(q: Tensor, keys: Tensor, weights: Tensor, config: ModelConfig) -> Tensor:
-    """score(p, b) = sum_h w_h relu(q_h . k_b): (B, T, S) f32 of q (B, T, H, D), keys (B, S, D), weights (B, T, H)."""
+    """score(p, b) = sum_h w_h relu(q_h . k_b): (B, T, S) f32 of q (B, T, H, D), keys (B, S, D), weights (B,
+    T, H).
+    """
     b, t, heads, d = q.shape
     products = (q.reshape(b, t * heads, d) @ keys.transpose(1, 2)).view(b, t, heads, -1)
     scale = (config.index_head_dim * config.index_heads) ** -0.5
@@ -20,7 +22,9 @@ def scores(q: Tensor, keys: Tensor, weights: Tensor, config: ModelConfig) -> Ten
 
 
 def choose(score: Tensor, visible: Tensor, count: int) -> Tensor:
-    """(B, T, S) bool: the `count` visible blocks with the highest scores; all of them where fewer are visible."""
+    """(B, T, S) bool: the `count` visible blocks with the highest scores; all of them where fewer are
+    visible.
+    """
     count = min(count, score.shape[-1])
     best = score.detach().masked_fill(~visible, float("-inf")).topk(count, dim=-1).indices
     chosen = torch.zeros_like(visible).scatter(-1, best, True)

@@ -1,7 +1,7 @@
 """One layer of the model as a function of its weights: hyper-connections around attention and experts.
 
-`Weights` are plain dictionaries, so that layers of one kind share one compiled function. Names are short forms
-of the checkpoint's (see `parameters.py`).
+`Weights` are plain dictionaries, so that layers of one kind share one compiled function. Names are short
+forms of the checkpoint's (see `parameters.py`).
 """
 
 from collections.abc import Callable

@@ -91,7 +91,9 @@ def answer(
             following = logits.argmax(-1)
         room = length < slot
         going = ~finished & room
-        ids[slots, length.clamp(max=slot - 1)] = torch.where(going, following, ids[slots, length.clamp(max=slot - 1)])
+        ids[slots, length.clamp(max=slot - 1)] = torch.where(
+            going, following, ids[slots, length.clamp(max=slot - 1)]
+        )
         length = torch.where(going, length + 1, length)
         finished = finished | (following == stop_id) | ~room
         if bool(finished.all()):

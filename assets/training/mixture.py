@@ -1,4 +1,6 @@
-"""The stream of training batches: rows of pretraining text and rows of conversations, mixed as the schedule says."""
+"""The stream of training batches: rows of pretraining text and rows of conversations, mixed as the schedule
+says.
+"""
 
 import ctypes
 import multiprocessing

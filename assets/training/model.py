@@ -1,7 +1,7 @@
 """The trainable model: DeepSeek-V4's architecture on batches of packed rows.
 
-The same numbers as the runtime's model (tests compare both with `transformers`), arranged for training: whole rows
-at once, experts as one dense product, no cache. Weights live in `ParameterDict`s, one a layer.
+The same numbers as the runtime's model (tests compare both with `transformers`), arranged for training:
+whole rows at once, experts as one dense product, no cache. Weights live in `ParameterDict`s, one a layer.
 """
 
 from collections.abc import Callable
@@ -32,8 +32,8 @@ class Hidden:
 class TrainableModel(nn.Module):
     """All weights, and the forward pass over packed rows.
 
-    `compute` is the dtype of activations and 16-bit matrices. `rounded`: keys and values pass through the number
-    formats of the cache. `compile_with` wraps each kind of layer's function (identity: run eagerly).
+    `compute` is the dtype of activations and 16-bit matrices. `rounded`: keys and values pass through the
+    number formats of the cache. `compile_with` wraps each kind of layer's function (identity: run eagerly).
     """
 
     def __init__(
@@ -123,7 +123,9 @@ def final_collapse(
 
 
 def head_loss(x: Tensor, head: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    """Sum over tokens of weight * cross-entropy: x (B, T, hidden), head (vocab, hidden), targets and weights (B, T)."""
+    """Sum over tokens of weight * cross-entropy: x (B, T, hidden), head (vocab, hidden), targets and
+    weights (B, T).
+    """
     logits = F.linear(x.flatten(0, 1), head).float()
     losses = torch.logsumexp(logits, -1) - logits.gather(1, targets.flatten().unsqueeze(1)).squeeze(1)
     return (losses * weights.flatten()).sum()

@@ -1,6 +1,7 @@
 """Mixture of experts, computed densely: every token runs through every expert, unchosen ones weigh zero.
 
-With 16 small experts one large matrix product beats sorting tokens. The shared expert is the last of the stack.
+With 16 small experts one large matrix product beats sorting tokens. The shared expert is the last of the
+stack.
 """
 
 import torch
@@ -22,7 +23,8 @@ def route_by_score(scores: Tensor, bias: Tensor, count: int) -> Tensor:
 def route(x: Tensor, gate: Tensor, chosen: Tensor | None, bias: Tensor | None, config: ModelConfig):
     """Weights (N, E) f32, zero for experts not taken, and the choice (N, E) bool.
 
-    x (N, hidden); gate (E, hidden). `chosen` is the hash layer's table row of each token, else `bias` (E) f32.
+    x (N, hidden); gate (E, hidden). `chosen` is the hash layer's table row of each token, else `bias` (E)
+    f32.
     """
     scores = F.softplus(F.linear(x.float(), gate.float())).sqrt()
     taken = route_by_score(scores, bias, config.experts_per_token) if chosen is None else chosen

@@ -1,8 +1,9 @@
 """Muon for matrices, AdamW for the rest, both with f32 masters of weights that run in 16 bits.
 
-Muon: momentum (Nesterov), orthogonalised by five Newton-Schulz steps, scaled by 0.2 * sqrt(max(rows, columns)) so
-that an entry moves about as far as AdamW would move it. Matrices of one shape are updated as one batch.
-After a step the model's weights are the rounded masters: 16 bits, or, towards the end, what NVFP4 makes of them.
+Muon: momentum (Nesterov), orthogonalised by five Newton-Schulz steps, scaled by 0.2 * sqrt(max(rows,
+columns)) so that an entry moves about as far as AdamW would move it. Matrices of one shape are updated as
+one batch. After a step the model's weights are the rounded masters: 16 bits, or, towards the end, what
+NVFP4 makes of them.
 """
 
 from collections.abc import Callable
@@ -105,7 +106,9 @@ class Optimizer:
         self.groups = [_Group(members) for members in shapes.values()]
         self._group_of = {id(member): group for group in self.groups for member in group.members}
         self._names = {
-            id(parameter): f"{i}.{name}" for i, layer in enumerate(model.layers) for name, parameter in layer.items()
+            id(parameter): f"{i}.{name}"
+            for i, layer in enumerate(model.layers)
+            for name, parameter in layer.items()
         }
         self._others = others
         self._masters = [p if p.dtype == torch.float32 else p.detach().float() for p in others]
@@ -131,7 +134,9 @@ class Optimizer:
 
     @torch.no_grad()
     def write(self, *, four_bit: bool) -> None:
-        """Set the model's weights from the masters, rounded to NVFP4 where the checkpoint is, if `four_bit`."""
+        """Set the model's weights from the masters, rounded to NVFP4 where the checkpoint is, if
+        `four_bit`.
+        """
         rounded = set()
         if four_bit:
             for members in self._four_bit.values():

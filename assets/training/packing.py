@@ -1,7 +1,7 @@
 """Packing documents into rows of one length, with what attention must know of their bounds.
 
-A document starts at a multiple of 4 (the CSA ratio), so that its 4-token blocks are the row's; the gap before the
-next document is padding that belongs to the document before it and is never a target.
+A document starts at a multiple of 4 (the CSA ratio), so that its 4-token blocks are the row's; the gap
+before the next document is padding that belongs to the document before it and is never a target.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,10 @@ LONG_BLOCK = 128
 class Batch:
     """A batch of packed rows.
 
-    ids (B, T) int64; targets (B, T) int64: the next token of the same document; weights (B, T) f32: 0 where there is
-    no target or it does not count; start (B, T) int32: row index of the first token of each token's document;
-    block_start (B, T / 128) int32: where each whole block of 128 tokens begins, T for unused entries.
+    ids (B, T) int64; targets (B, T) int64: the next token of the same document; weights (B, T) f32: 0 where
+    there is no target or it does not count; start (B, T) int32: row index of the first token of each
+    token's document; block_start (B, T / 128) int32: where each whole block of 128 tokens begins, T for
+    unused entries.
     """
 
     ids: Tensor
@@ -42,7 +43,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class Documents:
-    """Documents of token ids back to back. mask: 1 where a token counts as a target (None: all but the first)."""
+    """Documents of token ids back to back. mask: 1 where a token counts as a target (None: all but the
+    first).
+    """
 
     ids: NDArray[np.integer]
     offsets: NDArray[np.integer]
@@ -56,9 +59,11 @@ class Documents:
         return np.diff(self.offsets.astype(np.int64))
 
 
-def pack(lengths: NDArray[np.int64], order: Sequence[int] | NDArray[np.int64], row_length: int) -> list[list[int]]:
-    """Rows of document numbers, in random order's spirit: each document goes to the fullest of the open rows it
-    fits in (64 are open at a time), so rows fill without sorting by length.
+def pack(
+    lengths: NDArray[np.int64], order: Sequence[int] | NDArray[np.int64], row_length: int
+) -> list[list[int]]:
+    """Rows of document numbers, in random order's spirit: each document goes to the fullest of the open
+    rows it fits in (64 are open at a time), so rows fill without sorting by length.
     """
     rows: list[list[int]] = []
     open_rows: list[tuple[int, list[int]]] = []
@@ -78,7 +83,9 @@ def pack(lengths: NDArray[np.int64], order: Sequence[int] | NDArray[np.int64], r
 
 
 def build(documents: Documents, rows: Sequence[Sequence[int]], row_length: int, *, padding: int) -> Batch:
-    """The batch of `rows` (lists of document numbers). A document longer than a row is cut at the row's end."""
+    """The batch of `rows` (lists of document numbers). A document longer than a row is cut at the row's
+    end.
+    """
     shape = (len(rows), row_length)
     ids = np.full(shape, padding, np.int64)
     targets, weights = np.full(shape, padding, np.int64), np.zeros(shape, np.float32)

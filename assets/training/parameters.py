@@ -1,7 +1,7 @@
 """The trainable tensors of the model: names, shapes, initial values, and their names in a checkpoint.
 
-Matrices that run in 16 bits are kept in the compute dtype here (the optimiser holds f32 masters); what the model
-computes in f32 is kept in f32. Experts of a layer are stacked, the shared one last.
+Matrices that run in 16 bits are kept in the compute dtype here (the optimiser holds f32 masters); what the
+model computes in f32 is kept in f32. Experts of a layer are stacked, the shared one last.
 """
 
 import torch

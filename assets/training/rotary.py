@@ -31,7 +31,9 @@ def rope_tables(config: ModelConfig, positions: int) -> tuple[Tensor, Tensor]:
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn the last 2R channels of x (..., D) by the angles cos, sin (broadcast to (..., R)); keeps the dtype."""
+    """Turn the last 2R channels of x (..., D) by the angles cos, sin (broadcast to (..., R)); keeps the
+    dtype.
+    """
     width = 2 * cos.shape[-1]
     plain, turned = x[..., :-width], x[..., -width:].float().unflatten(-1, (-1, 2))
     even, odd = turned[..., 0], turned[..., 1]

@@ -29,8 +29,8 @@ def to_fp8(x: Tensor) -> Tensor:
 
 
 def nvfp4(weight: Tensor, block: int = 16) -> Tensor:
-    """What a matrix (..., out, in) becomes in NVFP4: 4-bit codes, an E4M3 scale for each 16 inputs (never zero
-    while the block has a value) and one scale for each matrix. f32 in, f32 out.
+    """What a matrix (..., out, in) becomes in NVFP4: 4-bit codes, an E4M3 scale for each 16 inputs (never
+    zero while the block has a value) and one scale for each matrix. f32 in, f32 out.
 
     The matrix's scale is a power of two (`matrix_scale`), so that every value fits bfloat16 exactly: what
     training multiplies by is what the runtime decodes.
@@ -49,13 +49,13 @@ def matrix_scale(largest: Tensor) -> Tensor:
 
 
 def power_of_two_above(x: Tensor) -> Tensor:
-    """2^ceil(log2(x)) of positive f32 values, exact: a mantissa that is not zero carries into the exponent."""
+    """2^ceil(log2(x)) of positive f32 values, exact: a nonzero mantissa carries into the exponent."""
     return ((x.view(torch.int32) + 0x7FFFFF) & 0x7F800000).view(torch.float32)
 
 
 def cached_value(x: Tensor, rope_dims: int, block: int = 64) -> Tensor:
-    """A key-value entry (..., D) as the FP8 cache returns it: E4M3 for every `block` channels before the rotary
-    ones (a last, shorter block included), which stay as they are. Straight-through; keeps the dtype.
+    """A key-value entry (..., D) as the FP8 cache returns it: E4M3 for every `block` channels before the
+    rotary ones (a last, shorter block included), which stay as they are. Straight-through; keeps the dtype.
     """
     parts = []
     for part in x[..., :-rope_dims].float().detach().split(block, dim=-1):

@@ -1,7 +1,7 @@
 """What changes in the course of a run: learning rates, data mixture, sparse selection, 4-bit weights.
 
-All of it is a function of progress in [0, 1], so that a run planned by wall clock and one planned by steps are
-the same curve.
+All of it is a function of progress in [0, 1], so that a run planned by wall clock and one planned by steps
+are the same curve.
 """
 
 from dataclasses import dataclass

@@ -12,7 +12,9 @@ DEMO = HERE.parent / "demo"
 
 @dataclass(frozen=True)
 class Settings:
-    """One run. `seconds` bounds everything from the program's start to its end; `steps` instead plans by count."""
+    """One run. `seconds` bounds everything from the program's start to its end; `steps` instead plans by
+    count.
+    """
 
     corpus: Path
     tokenizer: Path
@@ -43,7 +45,9 @@ def read_arguments(arguments: list[str] | None = None) -> Settings:
     parser = argparse.ArgumentParser(
         prog="python -m dsv4chat.assets.training.train", description="Train the demo model."
     )
-    parser.add_argument("--smoke", action="store_true", help="20 small steps on a slice, to test the whole path")
+    parser.add_argument(
+        "--smoke", action="store_true", help="20 small steps on a slice, to test the whole path"
+    )
     parser.add_argument("--device", default="cuda", help="cuda (default) or cpu")
     parser.add_argument("--corpus", type=Path, help="compiled corpus folder")
     parser.add_argument("--tokenizer", type=Path, default=DEMO / "tokenizer.json")
@@ -56,7 +60,9 @@ def read_arguments(arguments: list[str] | None = None) -> Settings:
     parser.add_argument("--row-length", type=int, help="tokens a row")
     parser.add_argument("--reserve", type=float, default=45.0, help="seconds kept for saving and measuring")
     parser.add_argument("--profile", action="store_true", help="print the slowest GPU kernels of a step")
-    parser.add_argument("--compile-cache", type=Path, help="file of compiled kernels to start from, if it exists")
+    parser.add_argument(
+        "--compile-cache", type=Path, help="file of compiled kernels to start from, if it exists"
+    )
     given = parser.parse_args(arguments)
     smoke = given.smoke
     steps = given.steps if given.steps or given.seconds else (20 if smoke else 4000)

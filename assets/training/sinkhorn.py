@@ -5,9 +5,9 @@ softmax over each row, + eps, then divide by (column sum + eps), then rounds - 1
 (row sum + eps), divide by (column sum + eps).
 
 A custom operator, so that the compiler sees one node instead of hundreds: Triton on a GPU, plain PyTorch
-elsewhere. The divisions are invertible once the divisors are known, so the backward pass keeps only the divisors
-(N, 2 * rounds - 1, 4) and walks the rounds back: for y = x / s with s = sum(x) + eps,
-dx = (dy - sum(dy * y)) / s, and x = y * s.
+elsewhere. The divisions are invertible once the divisors are known, so the backward pass keeps only the
+divisors (N, 2 * rounds - 1, 4) and walks the rounds back: for y = x / s with s = sum(x) + eps, dx = (dy -
+sum(dy * y)) / s, and x = y * s.
 """
 
 import torch

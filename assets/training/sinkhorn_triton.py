@@ -1,6 +1,7 @@
 """Triton kernels of `sinkhorn`: one thread block handles `BLOCK` tokens, each matrix stays in registers.
 
-Imported only where a GPU is used. The divisors are stored token-major, (N, steps, 4), as the plain version does.
+Imported only where a GPU is used. The divisors are stored token-major, (N, steps, 4), as the plain version
+does.
 """
 
 import torch
@@ -12,9 +13,7 @@ BLOCK = 64
 
 
 @triton.jit
-def _forward_kernel(
-    logits, result, soft, divisors, count, eps, STEPS: tl.constexpr, BLOCK: tl.constexpr
-):
+def _forward_kernel(logits, result, soft, divisors, count, eps, STEPS: tl.constexpr, BLOCK: tl.constexpr):
     token = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = token < count
     row = tl.arange(0, 4)
@@ -40,9 +39,7 @@ def _forward_kernel(
 
 
 @triton.jit
-def _backward_kernel(
-    gradient, result, soft, divisors, out, count, STEPS: tl.constexpr, BLOCK: tl.constexpr
-):
+def _backward_kernel(gradient, result, soft, divisors, out, count, STEPS: tl.constexpr, BLOCK: tl.constexpr):
     token = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = token < count
     row = tl.arange(0, 4)

@@ -1,8 +1,8 @@
 """Train the demo model: `python -m dsv4chat.assets.training.train --seconds 570 --corpus DIR --out DIR`.
 
-Writes into the output folder: `demo/` (the checkpoint: shards, index, config.json), `matrices-*.safetensors` (bf16
-values of what the checkpoint holds in 4 bits), `log.jsonl`, `samples.jsonl`. Saves once where the sparse phase
-begins and once at the end, before anything is measured.
+Writes into the output folder: `demo/` (the checkpoint: shards, index, config.json),
+`matrices-*.safetensors` (bf16 values of what the checkpoint holds in 4 bits), `log.jsonl`, `samples.jsonl`.
+Saves once where the sparse phase begins and once at the end, before anything is measured.
 """
 
 import json

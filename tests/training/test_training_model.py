@@ -15,7 +15,9 @@ VOCAB = 96
 
 
 def small_config(index_topk: int = 8) -> dict:
-    """The demo model's pattern with small sizes, in DeepSeek's spelling; 32 index heads, so that no scores tie."""
+    """The demo model's pattern with small sizes, in DeepSeek's spelling; 32 index heads, so that no scores
+    tie.
+    """
     return {
         "model_type": "deepseek_v4",
         "vocab_size": VOCAB,
@@ -81,7 +83,12 @@ def hugging_face(model: TrainableModel, index_topk: int = 8) -> DeepseekV4ForCau
     }
     assert set(plain) == set(HEAD_NAMES)
     copied = {name: model.outer[ours].data for ours, name in plain.items()}
-    compressor = {"ape": "position_bias", "norm": "kv_norm.weight", "wkv": "kv_proj.weight", "wgate": "gate_proj.weight"}
+    compressor = {
+        "ape": "position_bias",
+        "norm": "kv_norm.weight",
+        "wkv": "kv_proj.weight",
+        "wgate": "gate_proj.weight",
+    }
     names = {
         "attn_norm": "input_layernorm.weight",
         "ffn_norm": "post_attention_layernorm.weight",
@@ -99,7 +106,8 @@ def hugging_face(model: TrainableModel, index_topk: int = 8) -> DeepseekV4ForCau
     }
     names |= {f"compressor_{ours}": f"self_attn.compressor.{name}" for ours, name in compressor.items()}
     names |= {
-        f"indexer_compressor_{ours}": f"self_attn.compressor.indexer.{name}" for ours, name in compressor.items()
+        f"indexer_compressor_{ours}": f"self_attn.compressor.indexer.{name}"
+        for ours, name in compressor.items()
     }
     for part in ("attn", "ffn"):
         names |= {f"{part}_hc_{piece}": f"{part}_hc.{piece}" for piece in ("fn", "base", "scale")}
@@ -128,7 +136,9 @@ def documents(*sizes: int) -> Documents:
     return Documents(numbers, np.cumsum([0, *sizes]))
 
 
-def all_logits(model: TrainableModel, text: Documents, rows: list[list[int]], length: int, sparse: bool = True):
+def all_logits(
+    model: TrainableModel, text: Documents, rows: list[list[int]], length: int, sparse: bool = True
+):
     batch = build(text, rows, length, padding=2)
     with torch.no_grad():
         return model.logits(model.hidden(batch, sparse=sparse).x)
