@@ -66,6 +66,7 @@ class ChatSession:
         self.settings = settings or ConversationSettings()
         self.sampling = sampling or SamplingParams()
         self.store = store
+        store.trouble = lambda sentence: self.events.append(HistoryInMemory(sentence))
         self._defaults = self.settings
         self._clock = clock
         self._runner: TurnRunner | None = None
@@ -210,7 +211,7 @@ class ChatSession:
             )
         finally:
             self._runner = None
-        self.path.append(outcome.answer)
+            self.path.append(runner.record)
         self._fed, self._fed_conversation = outcome.fed, conversation
         if outcome.death is not None:
             self.link.down(outcome.death)

@@ -24,13 +24,12 @@ _STATES = {"stop": "complete", "length": "length", "stopped": "stopped"}
 class Outcome:
     """How a turn ended. fed: the ids the engine holds now. death: why the engine is gone, if it is."""
 
-    answer: MessageRecord
     fed: tuple[int, ...]
     death: EngineDied | None = None
 
 
 class TurnRunner:
-    """Runs one turn for the answer `record`, which is already in the history. Used once."""
+    """Runs one turn for the answer `record`, which is already in the history and kept up to date here."""
 
     def __init__(
         self,
@@ -40,7 +39,7 @@ class TurnRunner:
         post: Callable[[ChatEvent], None],
         clock: Callable[[], float],
     ) -> None:
-        self._record = record
+        self.record = record
         self._generation = generation
         self._store = store
         self._post = post
@@ -70,7 +69,8 @@ class TurnRunner:
         except (EngineFailed, EncodingError) as failure:
             error = str(failure)
         fed = (*self._turn.prompt_ids, *self._turn.sampled_ids) if self._turn else ()
-        return Outcome(self._finish(state, error), fed if death is None else (), death)
+        self._finish(state, error)
+        return Outcome(fed if death is None else (), death)
 
     async def _follow(self, turn: Turn) -> str:
         state, last_save = "failed", self._clock()
@@ -123,7 +123,7 @@ class TurnRunner:
         start, new = self._new()
         self._write(
             lambda history: history.save_progress(
-                self._record.id, message.content, message.reasoning, start, new, message.tool_calls
+                self.record.id, message.content, message.reasoning, start, new, message.tool_calls
             )
         )
 
@@ -136,7 +136,7 @@ class TurnRunner:
         if error is not None:
             self._post(Notice(f"A part of this answer is not in the history: {error}", "warning"))
 
-    def _finish(self, state: str, error: str | None) -> MessageRecord:
+    def _finish(self, state: str, error: str | None) -> None:
         """Write the whole answer without waiting for the disk, and post `AnswerEnded`."""
         message = self._message()
         thought = [
@@ -153,7 +153,7 @@ class TurnRunner:
         start, new = self._new()
         self._write(
             lambda history: history.finish_answer(
-                self._record.id,
+                self.record.id,
                 state,
                 message.content,
                 message.reasoning,
@@ -164,8 +164,8 @@ class TurnRunner:
                 error=error,
             )
         )
-        record = replace(
-            self._record,
+        self.record = replace(
+            self.record,
             state=state,
             error=error,
             content=message.content,
@@ -174,5 +174,4 @@ class TurnRunner:
             ids=tuple(self._figures.ids),
             generation=generation,
         )
-        self._post(AnswerEnded(record, self._turn.rest if self._turn else ()))
-        return record
+        self._post(AnswerEnded(self.record, self._turn.rest if self._turn else ()))

@@ -23,14 +23,14 @@ class BackgroundStore:
     """Runs functions of a `Repository` in order, off the caller's thread.
 
     folder: where the history lives; None keeps it in memory. current: the number of the conversation that
-    must survive a failing disk. trouble: called in the store's thread.
+    must survive a failing disk. trouble: called in the store's thread; may be set later.
     """
 
     def __init__(self, folder: Path | None, trouble: Callable[[str], None] = lambda sentence: None) -> None:
         self.current: int | None = None
         self.persistent = folder is not None
         self._folder = folder
-        self._trouble = trouble
+        self.trouble = trouble
         self._repository: Repository | None = None
         self._closed = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="history")
@@ -90,4 +90,4 @@ class BackgroundStore:
         if broken is not None and self.current is not None:
             copy_conversation(broken, memory, self.current)
         self._repository, self.persistent = memory, False
-        self._trouble(f"{reason} This conversation goes on in memory and is lost when you quit.")
+        self.trouble(f"{reason} This conversation goes on in memory and is lost when you quit.")

@@ -64,6 +64,7 @@ class LatencyPanel(Widget):
         if figures.first_token is not None:
             first = milliseconds(figures.first_token)
             parts = f"{milliseconds(figures.prefill or 0)} + {milliseconds(figures.first_decode or 0)}"
+            parts = parts.replace(" ms +", " +")
         else:
             first = parts = "–"
         if figures.prompt is None:
@@ -74,7 +75,7 @@ class LatencyPanel(Widget):
             reuse = f"{figures.reused:,} of {figures.prompt:,}"
         return [
             self._row(("first token", "label"), right=(first, "value")),
-            self._row(("  prefill + decode", "label"), right=(parts, "value")),
+            self._row(("  prefill + decode ", "label"), right=(parts, "value")),
             self._row(("prompt reused", "label"), right=(reuse, "value")),
         ]
 

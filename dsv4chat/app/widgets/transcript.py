@@ -7,7 +7,8 @@ nothing moves, and `FellBehind` says how much has come since.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from textual.containers import VerticalScroll
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import MouseScrollDown
 from textual.message import Message
@@ -47,14 +48,21 @@ class Transcript(VerticalScroll, can_focus=True):
         self._records: list[MessageRecord] = []
         self._first = 0
         self._earlier = Static("", markup=False, classes="earlier")
+        # At least as high as the view: an anchored view would push a short conversation down to its end.
+        self._list = Vertical(classes="list")
         self._live: AssistantMessage | None = None
         self._behind = 0
         self._loading = False
 
+    def compose(self) -> ComposeResult:
+        with self._list:
+            if self._welcome is not None:
+                yield self._welcome
+            yield self._earlier
+
     def on_mount(self) -> None:
+        self._earlier.display = False
         self.anchor()
-        if self._welcome is not None:
-            self.mount(self._welcome)
 
     @property
     def at_end(self) -> bool:
@@ -72,11 +80,10 @@ class Transcript(VerticalScroll, can_focus=True):
         self._first = max(0, len(self._records) - FIRST)
         self._live = None
         with self.app.batch_update():
-            await self.remove_children()
             if self._welcome is not None:
-                await self.mount(self._welcome)
                 self._welcome.display = not self._records
-            await self.mount(self._earlier, *map(self._widget, self._records[self._first :]))
+            await self._list.remove_children(self._mounted)
+            await self._list.mount(*map(self._widget, self._records[self._first :]))
             self._show_earlier()
         self.to_end()
 
@@ -91,7 +98,7 @@ class Transcript(VerticalScroll, can_focus=True):
         if self._welcome is not None:
             self._welcome.display = False
         with self.app.batch_update():
-            await self.mount(*new)
+            await self._list.mount(*new)
         self.to_end()
         await self._give_up_oldest()
 
@@ -157,7 +164,7 @@ class Transcript(VerticalScroll, can_focus=True):
             widgets = [self._widget(record) for record in self._records[first : self._first]]
             height = self.virtual_size.height
             with self.app.batch_update():
-                await self.mount(*widgets, after=self._earlier)
+                await self._list.mount(*widgets, after=self._earlier)
                 self._first = first
                 self._show_earlier()
             self.call_after_refresh(self._keep_place, height)
@@ -173,7 +180,7 @@ class Transcript(VerticalScroll, can_focus=True):
         surplus = len(self._mounted) - MOST
         if surplus > 0:
             with self.app.batch_update():
-                await self.remove_children(self._mounted[:surplus])
+                await self._list.remove_children(self._mounted[:surplus])
                 self._first += surplus
                 self._show_earlier()
 
@@ -188,4 +195,4 @@ class Transcript(VerticalScroll, can_focus=True):
 
     @property
     def _mounted(self) -> list[Widget]:
-        return [child for child in self.children if child not in (self._welcome, self._earlier)]
+        return [child for child in self._list.children if child not in (self._welcome, self._earlier)]
