@@ -50,11 +50,7 @@ class Checkpoint:
         self.unused.sort()
         missing = [name for name in self._required if name not in parts]
         if missing:
-            more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-            raise CheckpointError(
-                f"{folder} lacks the tensor {missing[0]}{more}; "
-                "download the model again, with the config.json that belongs to it."
-            )
+            raise CheckpointError(_missing(folder, missing, self.unused))
         self._stored = parts
 
     @classmethod
@@ -171,6 +167,22 @@ def _fused_rows(
     for expert in range(experts):
         for matrix, (start, stop) in rows.items():
             yield f"{fused.layer}.ffn.experts.{expert}.{matrix}.weight", (expert, start, stop)
+
+
+def _missing(folder: Path, missing: list[str], unused: list[str]) -> str:
+    more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+    for other in unused:
+        # The same matrix under an ending that is not known (`.weight_packed`, ...) is no damage but a format.
+        meaning = parse_name(other.rpartition(".")[0] + ".weight")
+        if parse_name(other) is None and isinstance(meaning, Named) and meaning.name == missing[0]:
+            return (
+                f"{folder} lacks the tensor {missing[0]}{more} but has {other}, a quantisation this runtime "
+                "does not know; use a checkpoint in NVFP4, MXFP4, FP8 (128 x 128 tiles), bf16, f16 or f32."
+            )
+    return (
+        f"{folder} lacks the tensor {missing[0]}{more}; "
+        "download the model again, with the config.json that belongs to it."
+    )
 
 
 def _add(weights: dict[str, StoredWeight], name: str, weight: StoredWeight) -> None:

@@ -7,21 +7,20 @@ all-4-bit builds (`transformers` names, one tensor an expert matrix). One table 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Part = Literal["value", "scale", "scale_2", "ignored"]
 
 # What stands beside a matrix. `input_scale` is for 4-bit activations, not used here: it scales no weight.
-_ENDINGS: tuple[tuple[str, Part], ...] = (
-    (".weight", "value"),
-    (".weight_scale", "scale"),
-    (".weight_scale_inv", "scale"),
-    (".scale", "scale"),
-    (".weight_scale_2", "scale_2"),
-    (".input_scale", "ignored"),
-)
+_ENDINGS: dict[str, Part] = {
+    "weight": "value",
+    "weight_scale": "scale",
+    "weight_scale_inv": "scale",
+    "scale": "scale",
+    "weight_scale_2": "scale_2",
+    "input_scale": "ignored",
+}
 
 # Native name -> other names, for what has a `.weight`. `self_attn`, `mlp` are `attn`, `ffn` by then.
 _TOP_MODULES = {
@@ -86,16 +85,14 @@ _EXPERT = re.compile(r"ffn\.experts\.(\d+)\.(\w+)")
 _FUSED = re.compile(r"ffn\.experts\.(gate_up_proj|down_proj)")
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(NamedTuple):
     """What a stored tensor is. name: the native name of the weight it belongs to."""
 
     name: str
     part: Part
 
 
-@dataclass(frozen=True)
-class FusedExperts:
+class FusedExperts(NamedTuple):
     """All experts of a layer in one tensor: `gate_up` (experts, 2 * inner, hidden), gate first, or `down`."""
 
     layer: str
@@ -132,14 +129,12 @@ def _lookup(path: str, prefix: str, modules: dict[str, str], parameters: dict[st
     # Bare parameters first: `attn_hc.scale` is one, not a scale beside a matrix.
     if path in parameters:
         return Named(prefix + parameters[path], "value")
-    for ending, part in _ENDINGS:
-        if path.endswith(ending):
-            module = path.removesuffix(ending)
-            native = _expert(module) if prefix else None
-            native = native or modules.get(module)
-            if native is not None:
-                return Named(f"{prefix}{native}.weight", part)
-    return None
+    module, _, ending = path.rpartition(".")
+    part = _ENDINGS.get(ending)
+    native = modules.get(module) or (_expert(module) if prefix else None)
+    if part is None or native is None:
+        return None
+    return Named(f"{prefix}{native}.weight", part)
 
 
 def _expert(path: str) -> str | None:

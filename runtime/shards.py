@@ -5,13 +5,12 @@ the data. Source: the safetensors format description. Headers are read and check
 file is found before any work; tensors are mapped, not read, so nothing is in memory twice.
 """
 
-import json
 import mmap
-from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+import msgspec
 import torch
 
 from dsv4chat.runtime.errors import CheckpointError
@@ -37,8 +36,7 @@ DTYPES: dict[str, torch.dtype] = {
 }
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One stored tensor. begin, end: bytes from the start of the file."""
 
     name: str
@@ -46,7 +44,7 @@ class Entry:
     shape: tuple[int, ...]
     begin: int
     end: int
-    shard: "Shard" = field(repr=False, compare=False)
+    shard: "Shard"
 
     @property
     def nbytes(self) -> int:
@@ -56,6 +54,14 @@ class Entry:
     def tensor(self) -> torch.Tensor:
         """The tensor as a view of the mapped file (a copy where its place is not aligned for its type)."""
         return self.shard.tensor(self)
+
+
+class _Described(msgspec.Struct, gc=False):
+    """A tensor in a header. The defaults let `__metadata__`, which has other keys, pass as one."""
+
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    data_offsets: tuple[int, int] = (0, 0)
 
 
 class Shard:
@@ -88,11 +94,13 @@ class Shard:
 
     def _read_header(self, raw: bytes, start: bytes, data_start: int) -> dict[str, Entry]:
         try:
-            header = json.loads(raw)
-        except ValueError:
+            header = msgspec.json.decode(raw, type=dict[str, _Described])
+        except msgspec.ValidationError as error:
+            raise CheckpointError(
+                f"{self.path.name} is damaged (its header: {error}); download it again."
+            ) from None
+        except msgspec.DecodeError:
             raise CheckpointError(_not_safetensors(self.path, start)) from None
-        if not isinstance(header, dict):
-            raise CheckpointError(_not_safetensors(self.path, start))
         header.pop("__metadata__", None)
         entries = {name: self._entry(name, fields, data_start) for name, fields in header.items()}
         needed = max((entry.end for entry in entries.values()), default=data_start)
@@ -100,19 +108,15 @@ class Shard:
             raise CheckpointError(_truncated(self.path, needed, self._size))
         return entries
 
-    def _entry(self, name: str, fields: Any, data_start: int) -> Entry:
-        try:
-            dtype, shape, (begin, end) = fields["dtype"], tuple(fields["shape"]), fields["data_offsets"]
-            sane = 0 <= begin <= end and all(isinstance(size, int) and size >= 0 for size in shape)
-            if sane and dtype in DTYPES:
-                sane = end - begin == prod(shape) * DTYPES[dtype].itemsize
-        except (KeyError, TypeError, ValueError):
-            sane = False
-        if not sane:
+    def _entry(self, name: str, fields: "_Described", data_start: int) -> Entry:
+        begin, end = fields.data_offsets
+        dtype = DTYPES.get(fields.dtype)
+        sane = fields.dtype != "" and 0 <= begin <= end and min(fields.shape, default=0) >= 0
+        if not sane or (dtype is not None and end - begin != prod(fields.shape) * dtype.itemsize):
             raise CheckpointError(
                 f"{self.path.name} is damaged (its header describes {name} wrongly); download it again."
             )
-        return Entry(name, dtype, shape, data_start + begin, data_start + end, self)
+        return Entry(name, fields.dtype, fields.shape, data_start + begin, data_start + end, self)
 
     def tensor(self, entry: Entry) -> torch.Tensor:
         """The tensor of one of this shard's entries."""
@@ -173,19 +177,25 @@ def find_entries(folder: Path) -> dict[str, Entry]:
     return entries
 
 
+class _Index(msgspec.Struct):
+    """An index file: stored name -> file; other keys are not needed."""
+
+    weight_map: dict[str, str]
+
+
 def _listed_entries(index: Path) -> dict[str, Entry]:
     try:
-        listing = json.loads(index.read_text(encoding="utf-8"))
-        weight_map = dict(listing["weight_map"])
+        weight_map = msgspec.json.decode(index.read_bytes(), type=_Index).weight_map
     except OSError as error:
         raise CheckpointError(f"{index} cannot be read ({error.strerror}); check its permissions.") from error
-    except (ValueError, KeyError, TypeError):
+    except msgspec.DecodeError:
         raise CheckpointError(f"{index} is not an index of weight files; download it again.") from None
-    for file in weight_map.values():
+    files = sorted(set(weight_map.values()))
+    for file in files:
         # A name only: an index must not reach outside its folder.
-        if not isinstance(file, str) or Path(file).name != file or not file.endswith(".safetensors"):
+        if Path(file).name != file or not file.endswith(".safetensors"):
             raise CheckpointError(f"{index} lists {file!r}, which is not the name of a safetensors file.")
-    shards = {file: Shard(index.parent / file) for file in sorted(set(weight_map.values()))}
+    shards = {file: Shard(index.parent / file) for file in files}
     entries: dict[str, Entry] = {}
     for name, file in weight_map.items():
         entry = shards[file].entries.get(name)

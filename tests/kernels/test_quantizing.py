@@ -104,8 +104,8 @@ def test_one_huge_outlier_spoils_its_own_block_only() -> None:
     weight = NVFP4Weight.quantize(matrix)
     values = weight.dequantize()
     assert values[2, 40] == pytest.approx(3e4, rel=1e-6)
-    # The other blocks keep their own scales as far down as E4M3 reaches: in steps of 2^-9 x scale_2. A value is
-    # off by half the largest gap between codes (1), or cut by what the scale was rounded down.
+    # The other blocks keep their own scales as far down as E4M3 reaches: in steps of 2^-9 x scale_2. A value
+    # is off by half the largest gap between codes (1), or cut by what the scale was rounded down.
     others = torch.ones(4, 4, dtype=torch.bool)
     others[2, 2] = False
     step = weight.scale_2 * 2**-9

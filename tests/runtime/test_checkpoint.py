@@ -1,5 +1,7 @@
 """Checkpoints of every spelling and format give the oracle's weights."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -158,6 +160,33 @@ def test_reading_maps_the_file_instead_of_copying_it(tmp_path: Path) -> None:
     assert isinstance(first, torch.Tensor)
     assert isinstance(second, torch.Tensor)
     assert first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to tell memory apart")
+def test_streaming_holds_one_weight_at_a_time(tmp_path: Path) -> None:
+    # 48 MB of experts in one file; what a process allocates must stay near the largest matrix (0.5 MB).
+    model = small_model((4,), hidden_size=512, moe_intermediate_size=512, n_routed_experts=16)
+    save(model, tmp_path, fmt="f32")
+    assert (tmp_path / "model.safetensors").stat().st_size > 48_000_000
+    script = f"""
+from pathlib import Path
+from dsv4chat.runtime.checkpoint import Checkpoint
+from dsv4chat.kernels.formats import to_tensor
+import torch
+
+def allocated():
+    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("RssAnon"))
+    return int(line.split()[1]) * 1024
+
+checkpoint = Checkpoint.open({str(tmp_path)!r})
+first, peak = allocated(), 0
+for name, weight in checkpoint.stream():
+    to_tensor(weight, torch.bfloat16)
+    peak = max(peak, allocated() - first)
+print(peak)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(run.stdout) < 12_000_000
 
 
 def test_scales_in_either_spelling_give_the_same_weight(tmp_path: Path) -> None:

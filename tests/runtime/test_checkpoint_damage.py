@@ -144,9 +144,9 @@ def test_other_kinds_of_files_are_told_apart(tmp_path: Path) -> None:
     header = b'{"norm.weight":{"dtype":"F32","shape":[64],"data_offsets":[0,8]}}'
     file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(256))
     refused(folder, r"damaged .*norm\.weight")
-    header = b'{"norm.weight":{"dtype":"F32"}}'
+    header = b'{"norm.weight":{"dtype":"F32","shape":"64"}}'
     file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(256))
-    refused(folder, r"damaged .*norm\.weight")
+    refused(folder, r"model\.safetensors is damaged \(its header: .*shape")
     file.write_bytes(whole)
     Checkpoint.open(folder)
 
@@ -160,10 +160,10 @@ def test_an_unreadable_file_is_a_sentence(tmp_path: Path) -> None:
 
 def test_a_damaged_index_is_a_sentence(tmp_path: Path) -> None:
     folder = saved_native(tmp_path, shards=2)
-    for text in ("{", "[]", "{}", '{"weight_map": 3}'):
+    for text in ("{", "[]", "{}", '{"weight_map": 3}', '{"weight_map": {"norm.weight": 7}}'):
         (folder / INDEX).write_text(text)
         refused(folder, "is not an index")
-    for file in ("../outside.safetensors", "/etc/passwd", "model.bin", 7):
+    for file in ("../outside.safetensors", "/etc/passwd", "model.bin"):
         (folder / INDEX).write_text(json.dumps({"weight_map": {"norm.weight": file}}))
         refused(folder, "not the name of a safetensors file")
     shutil.copy(folder / INDEX, folder / "other.safetensors.index.json")
@@ -197,6 +197,33 @@ def test_an_unknown_quantisation_is_described(
 
     rewrite(folder, apply)
     refused(folder, sentence)
+
+
+def test_another_packers_names_are_told_from_a_missing_tensor(tmp_path: Path) -> None:
+    folder = saved_native(tmp_path, "nvfp4")
+
+    def rename(tensors: dict[str, torch.Tensor]) -> None:
+        for expert in range(4):
+            prefix = f"layers.0.ffn.experts.{expert}.w1"
+            tensors[f"{prefix}.weight_packed"] = tensors.pop(f"{prefix}.weight")
+
+    rewrite(folder, rename)
+    refused(
+        folder,
+        r"has layers\.0\.ffn\.experts\.0\.w1\.weight_packed, a quantisation this runtime does not know",
+    )
+
+
+def test_fused_experts_in_8_bits_are_an_unknown_quantisation(tmp_path: Path) -> None:
+    save(small_model(), tmp_path, spelling="hf", fmt="f32")
+    name = "model.layers.0.mlp.experts.down_proj"
+
+    def quantise(tensors: dict[str, torch.Tensor]) -> None:
+        tensors[name] = tensors[name].to(torch.float8_e4m3fn)
+        tensors[f"{name}_scale_inv"] = torch.ones(4, 1, 1)
+
+    rewrite(tmp_path, quantise)
+    refused(tmp_path, rf"{name} in .* is stored as F8_E4M3 with no scale, a quantisation")
 
 
 def test_scales_without_their_matrix_do_not_stand_in_for_it(tmp_path: Path) -> None:
