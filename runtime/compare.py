@@ -1,0 +1,206 @@
+"""Comparison of the runtime with `transformers` on the same weights: streams of each layer, choices, logits.
+
+A difference between two float32 implementations is rounding, or a mistake. Rounding can also turn a top-k
+decision whose candidates lie closer together than the rounding itself; from there on the two compute
+different things. Such a decision is accepted as equal, and what depends on it left out, only if in the
+reference's own scores the candidates exchanged lie no further apart than twice the scores' measured
+difference elsewhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dsv4chat.runtime.cache import KVCache
+from dsv4chat.runtime.config import ModelConfig
+from dsv4chat.runtime.model import Model
+from dsv4chat.runtime.reference import Reference
+from dsv4chat.runtime.trace import Choice, LayerTrace, Trace
+
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class LayerDifference:
+    """Streams after one layer. difference: the largest of any element; largest: |X| of the reference;
+    relative: difference / max(1, largest); token: where it is largest."""
+
+    layer: int
+    kind: str
+    difference: float
+    largest: float
+    token: int
+
+    @property
+    def relative(self) -> float:
+        return self.difference / max(1.0, self.largest)
+
+
+@dataclass(frozen=True)
+class Turned:
+    """A decision the two sides took differently. what: "blocks" or "experts".
+
+    margin: how far apart, in the reference's scores, the candidates exchanged lie. bound: twice the largest
+    difference of scores measured where both decided alike. Rounding explains it if margin <= bound.
+    """
+
+    layer: int
+    token: int
+    what: str
+    margin: float
+    bound: float
+
+    @property
+    def explained(self) -> bool:
+        return self.margin <= self.bound
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """layers: all layers; logits: the largest difference of any token's logits, at `logits_token`.
+
+    turned: decisions taken differently, of the first layer that has any (those of later layers follow from
+    it). Figures exclude what depends on them: all later layers' and the logits' tokens from the first
+    turned on. compared: how many tokens' logits were compared.
+    """
+
+    tokens: int
+    compared: int
+    layers: tuple[LayerDifference, ...]
+    logits: float
+    logits_token: int
+    same_argmax: bool
+    turned: tuple[Turned, ...]
+
+    def first_over(self, tolerance: float) -> int | None:
+        """First layer whose relative difference exceeds the tolerance."""
+        return next((d.layer for d in self.layers if not d.relative <= tolerance), None)
+
+    def passes(self, tolerance: float) -> bool:
+        """Logits within the tolerance, and every turned decision explained by rounding."""
+        return self.logits <= tolerance and all(turned.explained for turned in self.turned)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one side computed: logits (n, vocab), and one merged trace a layer."""
+
+    logits: Tensor
+    layers: list[LayerTrace]
+
+
+def run_model(model: Model, ids: Tensor, chunks: Sequence[int], kv_dtype: str = "float32") -> Run:
+    """Feed ids (n,) to a fresh cache in chunks, traced."""
+    cache = KVCache(model.config, kv_dtype, max(1, ids.shape[0]), model.device)
+    logits, traces = [], []
+    for piece in torch.split(ids, list(chunks)):
+        trace: Trace = []
+        logits.append(model.forward(piece, cache, "all", trace).logits)
+        traces.append(trace)
+    return Run(torch.cat(logits), _merged(traces, chunks))
+
+
+def run_reference(reference: Reference, ids: Tensor) -> Run:
+    """Feed ids (n,) at once from the start, traced."""
+    reference.clear()
+    trace: Trace = []
+    return Run(reference.forward(ids, trace), trace)
+
+
+def compare(config: ModelConfig, ours: Run, theirs: Run) -> Comparison:
+    """Differences between two runs over the same tokens."""
+    tokens = valid = ours.logits.shape[0]
+    turned: tuple[Turned, ...] = ()
+    layers = []
+    for layer, (mine, other) in enumerate(zip(ours.layers, theirs.layers, strict=True)):
+        keep = torch.arange(tokens) < valid
+        if not turned:
+            turned = tuple(_turned(layer, mine, other))
+            keep[[decision.token for decision in turned]] = False
+            valid = min([tokens, *(decision.token for decision in turned)])
+        layers.append(_layer_difference(layer, config.layer_kind(layer), mine, other, keep))
+    difference = (ours.logits[:valid] - theirs.logits[:valid]).abs()
+    worst = difference.amax(1) if valid else torch.zeros(1)
+    return Comparison(
+        tokens=tokens,
+        compared=valid,
+        layers=tuple(layers),
+        logits=float(worst.max()),
+        logits_token=int(worst.argmax()),
+        same_argmax=bool((ours.logits[:valid].argmax(1) == theirs.logits[:valid].argmax(1)).all()),
+        turned=turned,
+    )
+
+
+def _layer_difference(
+    layer: int, kind: str, mine: LayerTrace, other: LayerTrace, keep: Tensor
+) -> LayerDifference:
+    """Over the tokens in `keep` (n,) bool."""
+    assert mine.streams is not None
+    assert other.streams is not None
+    difference = (mine.streams - other.streams).float().abs().flatten(1).amax(1).masked_fill_(~keep, 0.0)
+    largest = other.streams.abs().flatten(1).amax(1).masked_fill(~keep, 0.0)
+    return LayerDifference(
+        layer, kind, float(difference.max()), float(largest.max()), int(difference.argmax())
+    )
+
+
+def _turned(layer: int, mine: LayerTrace, other: LayerTrace) -> list[Turned]:
+    """Decisions of one layer that differ: blocks first, since the experts follow them."""
+    for what in ("blocks", "experts"):
+        own, reference = getattr(mine, what), getattr(other, what)
+        found = _differing(own, reference)
+        if found:
+            return [Turned(layer, token, what, margin, bound) for token, margin, bound in found]
+    return []
+
+
+def _differing(mine: list[Choice], other: list[Choice]) -> list[tuple[int, float, float]]:
+    """(token, margin, bound) of each token for which the sets differ."""
+    theirs = {row: (scores, chosen) for row, scores, chosen in _rows(other)}
+    bound, differing = 0.0, []
+    for row, scores, chosen in _rows(mine):
+        reference_scores, reference_chosen = theirs[row]
+        allowed = torch.isfinite(scores)
+        reference_scores = reference_scores[: scores.shape[0]]
+        own, reference = (
+            set(chosen[chosen >= 0].tolist()),
+            set(reference_chosen[reference_chosen >= 0].tolist()),
+        )
+        if own == reference:
+            bound = max(bound, float(torch.where(allowed, scores - reference_scores, 0.0).abs().max()))
+        else:
+            lost = [float(reference_scores[i]) for i in reference - own]
+            gained = [float(reference_scores[i]) for i in own - reference]
+            margin = max(lost) - min(gained) if lost and gained else float("inf")
+            differing.append((row, margin))
+    return [(row, margin, 2 * bound) for row, margin in differing]
+
+
+def _rows(choices: list[Choice]) -> list[tuple[int, Tensor, Tensor]]:
+    """Token, scores and chosen of every decision."""
+    return [
+        (choice.first + i, choice.scores[i], choice.chosen[i])
+        for choice in choices
+        for i in range(choice.chosen.shape[0])
+    ]
+
+
+def _merged(traces: list[Trace], chunks: Sequence[int]) -> list[LayerTrace]:
+    """Traces of consecutive chunks as one a layer, tokens counted from the first chunk's start."""
+    merged = []
+    for layer in range(len(traces[0])):
+        whole = LayerTrace()
+        streams, start = [], 0
+        for trace, size in zip(traces, chunks, strict=True):
+            part = trace[layer]
+            assert part.streams is not None
+            streams.append(part.streams)
+            whole.blocks += [Choice(c.first + start, c.scores, c.chosen) for c in part.blocks]
+            whole.experts += [Choice(c.first + start, c.scores, c.chosen) for c in part.experts]
+            start += size
+        whole.streams = torch.cat(streams)
+        merged.append(whole)
+    return merged
