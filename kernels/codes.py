@@ -9,6 +9,8 @@ from functools import cache
 
 import torch
 
+from dsv4chat.kernels.power_of_two import scale_byte
+
 E2M1_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 E2M1_LARGEST = 6.0
 E4M3_LARGEST = 448.0
@@ -80,12 +82,5 @@ def e8m0_values(scales: torch.Tensor) -> torch.Tensor:
 
 
 def e8m0_for(largest: torch.Tensor, limit: float) -> torch.Tensor:
-    """The smallest E8M0 byte whose scale keeps `largest` (float32, >= 0) within `limit`; 127 (= 1) for zero.
-
-    2^k >= largest / limit, found on mantissa and exponent, so that no logarithm is rounded.
-    """
-    limit_mantissa, limit_exponent = torch.frexp(torch.tensor(limit, dtype=torch.float32))
-    mantissa, exponent = torch.frexp(largest)
-    power = exponent - int(limit_exponent) + (mantissa > limit_mantissa.item())
-    byte = (power + 127).clamp(0, 254)
-    return torch.where(largest > 0, byte, 127).to(torch.uint8)
+    """The smallest E8M0 byte that keeps `largest` (float32, >= 0) within `limit`; 127 (= 1) for zero."""
+    return torch.where(largest > 0, scale_byte(largest, limit), 127).to(torch.uint8)
