@@ -14,6 +14,8 @@ from dsv4chat.encoding.conversation import ToolCall
 from dsv4chat.encoding.events import Event, ToolCallArgument, ToolCallEnd, ToolCallStart
 from dsv4chat.encoding.jsontext import parse_json
 
+_LONGEST_STRAY = 2000  # characters of misplaced text that the error repeats
+
 
 class CallReader:
     """One call being read. Methods return the events they cause."""
@@ -97,7 +99,7 @@ class CallReader:
             self._errors = [error]
         stray = "".join(self._stray).strip()
         if stray:
-            shown = stray if len(stray) <= 200 else stray[:200] + "..."
+            shown = stray if len(stray) <= _LONGEST_STRAY else stray[:_LONGEST_STRAY] + "..."
             self._errors.append(f"There is text outside of the parameters: {shown}")
         call = ToolCall(
             id=f"call_{self._index}",

@@ -13,7 +13,7 @@ from dsv4chat.encoding.calls import CallReader
 from dsv4chat.encoding.conversation import Message, ToolCall
 from dsv4chat.encoding.events import AnswerText, Event, ReasoningText, Stopped, joined
 from dsv4chat.encoding.lexer import MARK_DSML, MARK_THINK_END, Lexer, visible
-from dsv4chat.encoding.tags import MARKUP, Tag, name_attribute, next_tag
+from dsv4chat.encoding.tags import MARKUP, Tag, is_half_markup, name_attribute, next_tag
 from dsv4chat.encoding.tokenizer import Tokenizer
 
 _LINE_BREAKS = re.compile("\n+")
@@ -158,13 +158,14 @@ class CompletionParser:
             return held.end()
         if text[at] == "<":
             tag = next_tag(text, at)
-            if tag == "partial":
-                if not final:
+            if isinstance(tag, Tag):
+                if self._prose_tag(tag, text):
+                    return tag.end
+            elif not final:
+                if tag == "partial":
                     return at
-                if self._broken_off(text, at):
-                    return len(text)
-            elif tag is not None and self._prose_tag(tag, text):
-                return tag.end
+            elif self._broken_off(text[at:]):
+                return len(text)
         self._unwrap()
         if text[at] == MARK_THINK_END:
             if self._in_reasoning:
@@ -191,15 +192,16 @@ class CompletionParser:
             return False
         return True
 
-    def _broken_off(self, text: str, at: int) -> bool:
-        """The stream ends inside a tag at `at`: is that a call cut off, rather than text to show?"""
-        if not MARKUP.match(text, at):
-            return False
-        if not (self._wrapper or self._in_block or MARK_DSML in text[at : at + 3]):
-            return False
-        if text[at + 1] != "/":
-            self._begin_call(name_attribute(text[at:]))
-        return True
+    def _broken_off(self, rest: str) -> bool:
+        """Whether `rest`, with which the completion ends, is part of a tag among calls and nothing to show."""
+        among_calls = bool(self._wrapper) or (self._in_block and self._after_tag)
+        if MARKUP.match(rest) and next_tag(rest, 0) == "partial":
+            if not among_calls and MARK_DSML not in rest[:3]:
+                return False
+            if rest[1] != "/":
+                self._begin_call(name_attribute(rest))
+            return True
+        return among_calls and is_half_markup(rest)
 
     def _read_call(self, call: CallReader, text: str, at: int, final: bool) -> int:
         if text[at] != "<":
@@ -208,10 +210,10 @@ class CompletionParser:
             call.stray(visible(text[at:end]))
             return end
         tag = next_tag(text, at)
-        if tag == "partial":
-            if not final:
+        if not isinstance(tag, Tag):
+            if tag == "partial" and not final:
                 return at
-            if MARKUP.match(text, at):
+            if final and (tag == "partial" or is_half_markup(text[at:])):
                 return len(text)
             tag = None
         if tag is None or (tag.is_wrapper and not tag.closing):

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dsv4chat.encoding.lexer import MARK_DSML, MARK_DSML_TEXT
+from dsv4chat.encoding.template import DSML
 
 _MARKS = "\ud800-\udfff"
-_DSML = f"[{MARK_DSML}{MARK_DSML_TEXT}]"
+_MARK = f"[{MARK_DSML}{MARK_DSML_TEXT}]"
 _LONGEST = 1024  # characters of attributes; what is longer without an end is no tag
 
-MARKUP = re.compile(f"</?{_DSML}")
+MARKUP = re.compile(f"</?{_MARK}")
 _BEGINNING = re.compile("</?")
-_HEAD = re.compile(f"<(/?)({_DSML})[ \t]{{0,16}}([A-Za-z_-]{{0,32}})")
+_HEAD = re.compile(f"<(/?)({_MARK})[ \t]{{0,16}}([A-Za-z_-]{{0,32}})")
 _PLAIN_END = re.compile("[ \t]{0,16}+(>?)")
 _ATTRIBUTES = re.compile(f'[^\n>"{_MARKS}]*+(?:"[^"\n{_MARKS}]*+"[^\n>"{_MARKS}]*+)*+>')
 _NO_ATTRIBUTE = re.compile(f"[\n{_MARKS}]")
@@ -65,6 +66,11 @@ class Tag:
 def name_attribute(attributes: str) -> str | None:
     found = _NAME.search(attributes)
     return None if found is None else found.group(1) or found.group(2) or ""
+
+
+def is_half_markup(text: str) -> bool:
+    """Whether `text` is cut off before the control token of a tag is complete."""
+    return f"<{DSML}".startswith(text) or f"</{DSML}".startswith(text)
 
 
 def next_tag(text: str, at: int) -> Tag | Literal["partial"] | None:
