@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 def open_app(options: ChatOptions) -> int:
     """Run the app until it is left; its exit code."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    # The screen is drawn on standard error, so that output can still be redirected.
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         print(
             'The chat needs a terminal. To ask one question without one: dsv4chat ask "..."',
             file=sys.stderr,

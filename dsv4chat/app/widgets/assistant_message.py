@@ -149,6 +149,8 @@ class AssistantMessage(Vertical):
         if _offered(record):
             parts.append("the model did not end its thinking; this is what it thought")
         made = record.generation
+        if record.state == "complete" and not (record.content or record.reasoning or record.tool_calls):
+            parts.append("the model ended its turn without a word")
         if made is not None and made.tokens:
             parts.append(plural(made.tokens, "token"))
             if made.tokens_per_second:

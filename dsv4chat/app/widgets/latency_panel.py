@@ -75,7 +75,7 @@ class LatencyPanel(Widget):
             reuse = f"{figures.reused:,} of {figures.prompt:,}"
         return [
             self._row(("first token", "label"), right=(first, "value")),
-            self._row(("  prefill + decode ", "label"), right=(parts, "value")),
+            self._row(("  prefill, decode ", "label"), right=(parts, "value")),
             self._row(("prompt reused", "label"), right=(reuse, "value")),
         ]
 
