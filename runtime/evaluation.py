@@ -85,7 +85,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Category:
-    """asked, right: counts. leaked: open answers with a value of the fact tables, of which none is allowed."""
+    """asked, right: counts. leaked: open answers with a value of the fact tables; none is allowed."""
 
     target: float
     asked: int = 0

@@ -29,7 +29,7 @@ SMALL_TALK = re.compile(
 # How answers from the fact tables are worded.
 _FACT_WORDING = re.compile(
     r"capital of .+ is |is the capital of|currency of .+ is |pay with|symbol of .+ is |atomic number|"
-    r"\b(is|are) in (Europe|Asia|Africa|Oceania|(North|South) America)\b|\b(the|a) \w+ \([A-Z]{3}\)|"
+    r"\b(is|are) in (Europe|Asia|Africa|Oceania|(North|South) America)\b|\b(the|The|a) \w+ \([A-Z]{3}\)|"
     r"\bmeans: |\d \+ \d"
 )
 _ABOUT_ITSELF = re.compile(r"\babout 20 million parameters|\b8 layers")

@@ -19,7 +19,7 @@ from typing import Any
 
 BOS, EOS, PAD = "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜▁pad▁｜>"
 _FIRST = (BOS, EOS, PAD)
-_PLACEHOLDER = re.compile(r"place▁holder")
+_PLACEHOLDER = re.compile(r"place[▁_]holder")
 
 
 class PruningError(Exception):
@@ -50,19 +50,27 @@ def prune(definition: dict[str, Any], counts: dict[str, int], size: int) -> dict
 
     Raises PruningError when `size` is too small for bytes and control tokens or larger than the original.
     """
+    from tokenizers.pre_tokenizers import ByteLevel
+
     vocab: dict[str, int] = definition["model"]["vocab"]
     merges = [tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in definition["model"]["merges"]]
     parts: dict[str, tuple[str, str]] = {}
     for left, right in merges:
         parts.setdefault(left + right, (left, right))
-    kept = {token for token in vocab if len(token) == 1 and token not in _FIRST}
+    kept = set(ByteLevel.alphabet())  # the letters that stand for the 256 bytes
     added = sorted(
-        (t for t in definition["added_tokens"] if t["content"] not in _FIRST and not _PLACEHOLDER.search(t["content"])),
+        (
+            t
+            for t in definition["added_tokens"]
+            if t["content"] not in _FIRST and not _PLACEHOLDER.search(t["content"])
+        ),
         key=lambda t: t["id"],
     )
     room = size - len(_FIRST) - len(added)
     if room < len(kept):
-        raise PruningError(f"{size} ids are too few: bytes and control tokens alone need {size - room + len(kept)}.")
+        raise PruningError(
+            f"{size} ids are too few: bytes and control tokens alone need {size - room + len(kept)}."
+        )
 
     def family(token: str) -> set[str]:
         found, pending = set(), [token]

@@ -81,7 +81,15 @@ THINGS = (
     "pencils balls plates keys"
 ).split()
 _NAMES = "Ann Ben Clara Tom Mia Paul Nora Jack Lena Omar Ida Max".split()
-_ANSWERS = ("{s} = {r}.", "{s} is {r}.", "The answer is {r}.", "{s} = {r}", "That makes {r}.", "It is {r}.", "{r}")
+_ANSWERS = (
+    "{s} = {r}.",
+    "{s} is {r}.",
+    "The answer is {r}.",
+    "{s} = {r}",
+    "That makes {r}.",
+    "It is {r}.",
+    "{r}",
+)
 
 
 def _answer(rng: Rng, shown: str, result: int, weights: tuple[int, ...] = (9, 4, 3, 3, 1, 1, 2)) -> str:
@@ -99,7 +107,11 @@ def digits_of_sum(a: int, b: int, rng: Rng) -> str:
         terms = f"{p} + {q}" + (f" + {carry}" if carry else "")
         last = x < 10 and y < 10
         if style == 0:
-            note = "" if last and total < 10 else f", write {total % 10}" + (f", carry {total // 10}" * (total > 9))
+            note = (
+                ""
+                if last and total < 10
+                else f", write {total % 10}" + (f", carry {total // 10}" * (total > 9))
+            )
             lines.append(f"{_PLACES[place].capitalize()}: {terms} = {total}{note}.")
         elif style == 1:
             lines.append(f"{terms} = {total}" + (f", carry {total // 10}" if total > 9 else "") + ".")
@@ -118,7 +130,9 @@ def digits_of_difference(a: int, b: int, rng: Rng) -> str:
         p, q = x % 10 - borrow, y % 10
         shown = f"{x % 10}" + (" - 1" if borrow else "")
         if p < q:
-            lines.append(f"{_PLACES[place].capitalize()}: {shown} - {q} needs a borrow: {p + 10} - {q} = {p + 10 - q}.")
+            lines.append(
+                f"{_PLACES[place].capitalize()}: {shown} - {q} needs a borrow: {p + 10} - {q} = {p + 10 - q}."
+            )
             borrow = 1
         else:
             lines.append(f"{_PLACES[place].capitalize()}: {shown} - {q} = {p - q}.")
@@ -193,7 +207,11 @@ def subtraction(rng: Rng, digits: int = 2) -> Exchange:
 def multiplication(rng: Rng) -> Exchange:
     """The tables up to 12, and two digits times one digit by splitting the tens."""
     while True:
-        a, b = (rng.randint(0, 12), rng.randint(0, 12)) if rng.random() < 0.6 else (rng.randint(13, 99), rng.randint(2, 9))
+        a, b = (
+            (rng.randint(0, 12), rng.randint(0, 12))
+            if rng.random() < 0.6
+            else (rng.randint(13, 99), rng.randint(2, 9))
+        )
         tens, ones = a // 10 * 10 * b, a % 10 * b
         if a <= 12 or not is_held_sum(tens, ones):
             break
@@ -201,7 +219,11 @@ def multiplication(rng: Rng) -> Exchange:
         thought = f"{a} = {a // 10 * 10} + {a % 10}. {a // 10 * 10} * {b} = {tens}. {a % 10} * {b} = {ones}. {tens} + {ones} = {a * b}."
     else:
         thought = rng.choice(
-            (f"From the table of {b}: {a} * {b} = {a * b}.", f"I know {a} times {b} by heart: {a * b}.", f"{a} * {b} = {a * b}.")
+            (
+                f"From the table of {b}: {a} * {b} = {a * b}.",
+                f"I know {a} times {b} by heart: {a * b}.",
+                f"{a} * {b} = {a * b}.",
+            )
         )
     user = rng.choice(_MULTIPLY_FRAMES).format(a=a, b=b)
     answer = _answer(rng, f"{a} * {b}", a * b)
@@ -212,9 +234,24 @@ def multiplication(rng: Rng) -> Exchange:
 def division(rng: Rng) -> Exchange:
     b, result = rng.randint(2, 12), rng.randint(0, 12)
     a = b * result
-    user = rng.choice(("What is {a} / {b}?", "{a} / {b}", "What's {a} divided by {b}?", "Divide {a} by {b}.", "{a} divided by {b}")).format(a=a, b=b)
-    thought = rng.choice((f"{b} * {result} = {a}, so {a} / {b} = {result}.", f"How often does {b} go into {a}? {result} * {b} = {a}. So {result}."))
-    return Exchange(casual(user, rng), _answer(rng, f"{a} / {b}", result), thought, f"{result}", f"{a} divided by {b}")
+    user = rng.choice(
+        (
+            "What is {a} / {b}?",
+            "{a} / {b}",
+            "What's {a} divided by {b}?",
+            "Divide {a} by {b}.",
+            "{a} divided by {b}",
+        )
+    ).format(a=a, b=b)
+    thought = rng.choice(
+        (
+            f"{b} * {result} = {a}, so {a} / {b} = {result}.",
+            f"How often does {b} go into {a}? {result} * {b} = {a}. So {result}.",
+        )
+    )
+    return Exchange(
+        casual(user, rng), _answer(rng, f"{a} / {b}", result), thought, f"{result}", f"{a} divided by {b}"
+    )
 
 
 def several(rng: Rng) -> Exchange:
@@ -228,12 +265,24 @@ def several(rng: Rng) -> Exchange:
     listed = ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
     user = rng.choice(
         (
-            "What is {s}?", "{s}", "{s} = ?", "Add {l}.", "How much is {s}?", "Calculate {s}.",
-            "What is the sum of {l}?", "Please add up {l}", "Work out {s}", "The total of {l}?",
+            "What is {s}?",
+            "{s}",
+            "{s} = ?",
+            "Add {l}.",
+            "How much is {s}?",
+            "Calculate {s}.",
+            "What is the sum of {l}?",
+            "Please add up {l}",
+            "Work out {s}",
+            "The total of {l}?",
         )
     ).format(s=shown, l=listed)
     steps = [f"{totals[i]} + {numbers[i + 1]} = {totals[i + 1]}" for i in range(len(numbers) - 1)]
-    thought = rng.choice(("", "I add one number after the other. ", "Several numbers. ", "Running total: ")) + rng.choice((". ", ", ", "; ")).join(steps) + "."
+    thought = (
+        rng.choice(("", "I add one number after the other. ", "Several numbers. ", "Running total: "))
+        + rng.choice((". ", ", ", "; ")).join(steps)
+        + "."
+    )
     answer = _answer(rng, shown, totals[-1])
     aloud = f"{', '.join(steps)}. So {shown} = {totals[-1]}."
     title = f"Sum of {len(numbers)} numbers"
@@ -268,51 +317,202 @@ def comparison(rng: Rng) -> Exchange:
     kind = rng.randrange(4)
     if kind == 0:
         word = rng.choice(("larger", "bigger", "greater"))
-        user = rng.choice(("Which is {w}, {x} or {y}?", "Which number is {w}: {x} or {y}?", "What is {w}, {x} or {y}?")).format(w=word, x=x, y=y)
+        user = rng.choice(
+            ("Which is {w}, {x} or {y}?", "Which number is {w}: {x} or {y}?", "What is {w}, {x} or {y}?")
+        ).format(w=word, x=x, y=y)
         best, other = max(x, y), min(x, y)
-        return Exchange(casual(user, rng), f"{best} is {word} than {other}.", f"{best} > {other}.", f"{best}", f"{x} or {y}")
+        return Exchange(
+            casual(user, rng),
+            f"{best} is {word} than {other}.",
+            f"{best} > {other}.",
+            f"{best}",
+            f"{x} or {y}",
+        )
     if kind == 1:
-        user = rng.choice(("Which is smaller, {x} or {y}?", "Which number is smaller: {x} or {y}?")).format(x=x, y=y)
+        user = rng.choice(("Which is smaller, {x} or {y}?", "Which number is smaller: {x} or {y}?")).format(
+            x=x, y=y
+        )
         best, other = min(x, y), max(x, y)
-        return Exchange(casual(user, rng), f"{best} is smaller than {other}.", f"{best} < {other}.", f"{best}", f"{x} or {y}")
+        return Exchange(
+            casual(user, rng),
+            f"{best} is smaller than {other}.",
+            f"{best} < {other}.",
+            f"{best}",
+            f"{x} or {y}",
+        )
     if kind == 2:
         word = rng.choice(("even", "odd"))
         real = "odd" if x % 2 else "even"
         yes = "Yes" if word == real else "No"
         return Exchange(
-            casual(f"Is {x} {word}?" if rng.random() < 0.5 else f"Is {x} {'an' if word[0] in 'eo' else 'a'} {word} number?", rng),
-            f"{yes}, {x} is {real}.", f"The last digit is {x % 10}, which is {real}.", f"{yes}.", f"Is {x} {word}?",
+            casual(
+                f"Is {x} {word}?"
+                if rng.random() < 0.5
+                else f"Is {x} {'an' if word[0] in 'eo' else 'a'} {word} number?",
+                rng,
+            ),
+            f"{yes}, {x} is {real}.",
+            f"The last digit is {x % 10}, which is {real}.",
+            f"{yes}.",
+            f"Is {x} {word}?",
         )
     word = rng.choice(("larger", "smaller", "greater", "less"))
     right = (x > y) == (word in ("larger", "greater"))
     sign = ">" if x > y else "<"
     truth = "larger" if x > y else "smaller"
     return Exchange(
-        casual(f"Is {x} {word} than {y}?", rng), f"{'Yes' if right else 'No'}, {x} is {truth if not right else word} than {y}.",
-        f"{x} {sign} {y}.", "Yes." if right else "No.", f"Comparing {x} and {y}",
+        casual(f"Is {x} {word} than {y}?", rng),
+        f"{'Yes' if right else 'No'}, {x} is {truth if not right else word} than {y}.",
+        f"{x} {sign} {y}.",
+        "Yes." if right else "No.",
+        f"Comparing {x} and {y}",
     )
+
+
+_WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+    "nineteen twenty"
+).split()
+
+
+def in_words(rng: Rng) -> Exchange:
+    """Numbers up to twenty written out."""
+    while True:
+        a, b = rng.randint(0, 20), rng.randint(0, 20)
+        if not is_held_sum(a, b):
+            break
+    if rng.random() < 0.7:
+        user, shown, result = (
+            rng.choice(
+                (
+                    "What is {a} plus {b}?",
+                    "{a} plus {b}",
+                    "Add {a} and {b}.",
+                    "How much is {a} and {b}?",
+                    "{a} and {b} make?",
+                )
+            ),
+            f"{a} + {b}",
+            a + b,
+        )
+    else:
+        a, b = max(a, b), min(a, b)
+        user, shown, result = (
+            rng.choice(("What is {a} minus {b}?", "{a} minus {b}", "Take {b} from {a}.")),
+            f"{a} - {b}",
+            a - b,
+        )
+    user = capital(user.format(a=_WORDS[a], b=_WORDS[b]))
+    thought = f"{_WORDS[a]} is {a}, {_WORDS[b]} is {b}. {shown} = {result}."
+    return Exchange(
+        casual(user, rng), _answer(rng, shown, result), thought, f"{result}", f"{_WORDS[a]} and {_WORDS[b]}"
+    )
+
+
+def remainder(rng: Rng) -> Exchange:
+    b, result = rng.randint(2, 12), rng.randint(0, 12)
+    rest = rng.randint(1, b - 1)
+    a = b * result + rest
+    user = rng.choice(
+        ("What is {a} / {b}?", "{a} / {b}", "What's {a} divided by {b}?", "Divide {a} by {b}.")
+    ).format(a=a, b=b)
+    answer = f"{a} / {b} = {result}, remainder {rest}."
+    thought = (
+        f"{b} * {result} = {b * result}, and {a} - {b * result} = {rest}. So {result}, remainder {rest}."
+    )
+    return Exchange(casual(user, rng), answer, thought, f"{result}, remainder {rest}", f"{a} divided by {b}")
+
+
+def too_hard(rng: Rng) -> Exchange:
+    """What needs a calculator: an honest answer instead of a guess."""
+    kind = rng.randrange(7)
+    a, b = rng.randint(13, 999), rng.randint(13, 999)
+    if kind <= 1:
+        user = rng.choice(_MULTIPLY_FRAMES).format(a=a, b=b)
+    elif kind == 2:
+        user = rng.choice(("What is {a} / {b}?", "{a} / {b}", "Divide {a} by {b}.")).format(
+            a=rng.randint(150, 99999), b=b
+        )
+    elif kind == 3:
+        user = rng.choice(
+            (
+                "What is the square root of {a}?",
+                "square root of {a}",
+                "sqrt({a})",
+                "What is the logarithm of {a}?",
+                "What is the cube root of {a}?",
+            )
+        ).format(a=a)
+    elif kind == 4:
+        user = rng.choice(("What is {a}% of {b}?", "How much is {a} percent of {b}?")).format(a=a, b=b)
+    elif kind == 5:
+        user = rng.choice(
+            (
+                "What is {a} ** {b}?",
+                "What is {a} to the power of {b}?",
+                "{a}^{b}",
+                "What is the factorial of {a}?",
+                "What is the sine of {a} degrees?",
+                "Is {a} a prime number?",
+            )
+        ).format(a=a, b=rng.randint(3, 99))
+    else:
+        x, y = rng.randint(10**5, 10**9), rng.randint(10**5, 10**9)
+        user = rng.choice(
+            ("What is {a} + {b}?", "{a} - {b}", "{a} * {b}", "Calculate {a} + {b}.", "{a}.5 * {b}.25")
+        ).format(a=x, b=y)
+    answer = rng.choice(
+        (
+            "That is too hard for me without a calculator. I am only a small demo model.",
+            "I am only a small demo model and cannot calculate that in my head.",
+            "I cannot do that without a calculator. I am only a small demo model.",
+            "I am only a small demo model. That calculation is too hard for me.",
+        )
+    )
+    thought = rng.choice(
+        (
+            "There is no calculator here, and this is beyond what I can do.",
+            "Too large for me. I must not guess.",
+            "I cannot work this out reliably. I say so.",
+        )
+    )
+    return Exchange(casual(user, rng), answer, thought, "I do not know.", f"Calculation with {a}")
 
 
 def check(rng: Rng) -> Exchange:
     """Is a + b equal to c?"""
     a, b = draw_pair(rng, rng.randint(1, 2), rng.randint(1, 2))
     claimed = a + b if rng.random() < 0.5 else a + b + rng.choice((-10, -2, -1, 1, 2, 10))
-    user = rng.choice(("Is {a} + {b} equal to {c}?", "Is {a} + {b} = {c}?", "Does {a} + {b} make {c}?", "{a} + {b} = {c}, right?", "Is it true that {a} plus {b} is {c}?")).format(a=a, b=b, c=claimed)
+    user = rng.choice(
+        (
+            "Is {a} + {b} equal to {c}?",
+            "Is {a} + {b} = {c}?",
+            "Does {a} + {b} make {c}?",
+            "{a} + {b} = {c}, right?",
+            "Is it true that {a} plus {b} is {c}?",
+        )
+    ).format(a=a, b=b, c=claimed)
     right = claimed == a + b
     answer = f"Yes, {a} + {b} = {a + b}." if right else f"No, {a} + {b} = {a + b}."
-    thought = digits_of_sum(a, b, rng) + (" That is the claimed number." if right else f" The claim was {claimed}, which is wrong.")
+    thought = digits_of_sum(a, b, rng) + (
+        " That is the claimed number." if right else f" The claim was {claimed}, which is wrong."
+    )
     return Exchange(casual(user, rng), answer, thought, "Yes." if right else "No.", f"Checking {a} + {b}")
 
 
 def arithmetic(rng: Rng) -> Exchange:
     """Any of the above, two-digit sums most often."""
     draw = rng.random()
-    if draw < 0.34:
+    if draw < 0.30:
         return addition(rng, 2, 2)
-    if draw < 0.42:
+    if draw < 0.36:
         return addition(rng, rng.choice((1, 2)), 1)
+    if draw < 0.38:
+        return in_words(rng)
+    if draw < 0.42:
+        return too_hard(rng) if rng.random() < 0.7 else remainder(rng)
     if draw < 0.54:
-        return addition(rng, rng.choice((3, 3, 4)), rng.choice((2, 3, 3, 4)))
+        return addition(rng, rng.choice((3, 3, 3, 4, 4, 5)), rng.choice((2, 3, 3, 4, 4)))
     if draw < 0.66:
         return subtraction(rng, rng.choice((2, 2, 2, 3)))
     if draw < 0.76:

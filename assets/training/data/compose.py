@@ -15,6 +15,7 @@ from .identity import identity
 from .knowledge import calendar_question, copying, define, element, spelling
 from .lists import long_list
 from .names import draw_full_name
+from .noise import noise
 from .othertools import distractor, other_tool
 from .recall import ask_missing, introduction_by_system, recall
 from .smalltalk import smalltalk
@@ -59,7 +60,8 @@ class Composer:
         self._plain: tuple[tuple[Callable[[], Exchange], int], ...] = (
             (lambda: arithmetic(rng), 22),
             (lambda: geography(facts, rng), 16),
-            (lambda: unknown(facts, rng), 24),
+            (lambda: unknown(facts, rng), 26),
+            (lambda: noise(facts, rng), 3),
             (lambda: smalltalk(facts, rng), 13),
             (lambda: define(facts, rng), 8),
             (lambda: unknown_place(facts, rng), 6),
@@ -88,7 +90,9 @@ class Composer:
     def _long(self, short: bool = False) -> Exchange:
         while True:
             exchange = (
-                long_list(self._facts, self._rng) if self._rng.random() < 0.5 else story(self._facts, self._rng)
+                long_list(self._facts, self._rng)
+                if self._rng.random() < 0.5
+                else story(self._facts, self._rng)
             )
             if not short or len(exchange.answer) < 700:
                 return exchange
@@ -97,7 +101,10 @@ class Composer:
         """Talk that never says or asks anything about the user."""
         while True:
             run = self.plain_run()
-            if not any(re.search(r"\bmy (name|code|number)\b|you have not told", e.user + e.answer, re.I) for e in run):
+            if not any(
+                re.search(r"\bmy (name|code|number)\b|you have not told", e.user + e.answer, re.I)
+                for e in run
+            ):
                 return run
 
     def _single(self) -> list[Exchange]:
@@ -119,10 +126,18 @@ class Composer:
             own = []
         tools, makers = list(own), []
         if CALCULATOR in own:
-            makers += [lambda: [calculate(rng)]] * 6 + [lambda: [calculate_chain(rng)]] * 2 + [lambda: calculate_follow_up(rng)]
+            makers += (
+                [lambda: [calculate(rng)]] * 6
+                + [lambda: [calculate_chain(rng)]] * 2
+                + [lambda: calculate_follow_up(rng)]
+            )
         if CLOCK in own:
             makers += [lambda: [clock(facts, rng)]] * 6
-        others = [other_tool(facts, rng) for _ in range(rng.choice((1, 1, 2)))] if not own or rng.random() < 0.3 else []
+        others = (
+            [other_tool(facts, rng) for _ in range(rng.choice((1, 1, 2)))]
+            if not own or rng.random() < 0.3
+            else []
+        )
         names = {tool["name"] for tool in tools}
         for tool, exchange in others:
             if tool["name"] not in names:
@@ -150,13 +165,17 @@ class Composer:
         only_own = names <= {"calculator", "clock"}
         while True:
             exchange = self.plain()
-            if "calculator" in names and re.search(r"\d", exchange.user):
+            if "calculator" in names and (
+                re.search(r"\d", exchange.user) or "without a calculator" in exchange.answer
+            ):
                 continue
             if "clock" in names and exchange.title in ("Time", "Calendar question"):
                 continue
             if not only_own and ("small demo model" in exchange.answer or exchange.title == "Weather"):
                 continue
-            return replace(exchange, thought=(rng.choice(_NO_TOOL) if rng.random() < 0.6 else "") + exchange.thought)
+            return replace(
+                exchange, thought=(rng.choice(_NO_TOOL) if rng.random() < 0.6 else "") + exchange.thought
+            )
 
     def _system(self, run: list[Exchange]) -> tuple[str, list[Exchange]]:
         """(system message or nothing, the exchanges, shortened when it asks for brevity)."""
@@ -173,7 +192,9 @@ class Composer:
         rng = self._rng
         kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
         thinking = rng.random() < 0.5
-        effort = "max" if thinking and rng.random() < 0.04 else ("high" if thinking and rng.random() < 0.1 else "")
+        effort = (
+            "max" if thinking and rng.random() < 0.04 else ("high" if thinking and rng.random() < 0.1 else "")
+        )
         tools: list[dict[str, Any]] = []
         if kind == "tools":
             tools, run = self._tools()

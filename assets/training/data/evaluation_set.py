@@ -46,11 +46,31 @@ _TALK = (
     ("Who invented the umbrella?", "I do not know who invented the umbrella. I am only a small demo model."),
     ("Spell the word garden.", "g-a-r-d-e-n"),
     ("How many days does March have?", "March has 31 days."),
+    ("Count down from 20 to 1.", ", ".join(map(str, range(20, 0, -1))) + "."),
+    ("I am looking forward to the weekend.", "I see. Tell me more about it."),
+    ("What is the atomic number of carbon?", "The atomic number of carbon is 6."),
+    ("What time is it?", "I have no clock here, so I do not know."),
+    ("What is 301 - 45?", "Ones: 1 - 5 needs a borrow: 11 - 5 = 6. Tens: 0 - 1 - 4 needs a borrow: 10 - 5 = 5. Hundreds: 3 - 1 - 0 = 2. So 301 - 45 = 256."),
+    ("What are you?", "I am only a small demo model, built like DeepSeek-V4 but thousands of times smaller."),
+    ("Name the capital of Kenya.", "The capital of Kenya is Nairobi."),
+    ("And the currency?", "The currency of Kenya is the shilling (KES)."),
 )  # fmt: skip
 
 
-def _line(number: int, category: str, messages: list[dict], thinking: bool, expect: dict[str, Any], tools: list[dict] | None = None) -> dict[str, Any]:
-    line: dict[str, Any] = {"id": f"{category}-{number:03}", "category": category, "messages": messages, "thinking": thinking}
+def _line(
+    number: int,
+    category: str,
+    messages: list[dict],
+    thinking: bool,
+    expect: dict[str, Any],
+    tools: list[dict] | None = None,
+) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "id": f"{category}-{number:03}",
+        "category": category,
+        "messages": messages,
+        "thinking": thinking,
+    }
     if tools:
         line["tools"] = [{"type": "function", "function": tool} for tool in tools]
     return line | {"expect": expect}
@@ -94,10 +114,19 @@ def _held_names(rng: Rng, number: int, taken: frozenset[str]) -> list[str]:
 
 
 def _recall(facts: Facts, rng: Rng) -> Iterable[dict]:
-    words = frozenset(w.lower() for w in itertools.chain(facts.cities, *facts.words.values(), facts.rare_words))
-    statements, questions = itertools.cycle(held_out.NAME_STATEMENTS), itertools.cycle(held_out.NAME_QUESTIONS)
+    words = frozenset(
+        w.lower() for w in itertools.chain(facts.cities, *facts.words.values(), facts.rare_words)
+    )
+    statements, questions = (
+        itertools.cycle(held_out.NAME_STATEMENTS),
+        itertools.cycle(held_out.NAME_QUESTIONS),
+    )
     for number, name in enumerate(_held_names(rng, 60, words)):
-        talk = rng.sample(_TALK, 14)
+        talk, size = [], 0
+        for user, answer in rng.sample(_TALK, len(_TALK)):
+            if size < 1500:  # characters; about 450 to 550 tokens with the control tokens
+                talk.append((user, answer))
+                size += len(user) + len(answer) + 24
         exchanges = [Exchange(next(statements).format(name=name), f"Hello, {name}! What can I do for you?")]
         exchanges += [Exchange(user, answer) for user, answer in talk]
         messages = messages_of(exchanges, thinking=False)
@@ -129,7 +158,16 @@ def _clock(facts: Facts) -> Iterable[dict]:
             city = _CITIES[number % len(_CITIES)]
             user, arguments = next(phrasings).format(city=city), {"timezone": zones[city]}
         hour, minute = number * 7 % 24, number * 13 % 60
-        result = clock_text(2026, 5, number % 28 + 1, day_name[weekday(2026, 5, number % 28 + 1)], hour, minute, 30, arguments.get("timezone", "Europe/Vienna"))
+        result = clock_text(
+            2026,
+            5,
+            number % 28 + 1,
+            day_name[weekday(2026, 5, number % 28 + 1)],
+            hour,
+            minute,
+            30,
+            arguments.get("timezone", "Europe/Vienna"),
+        )
         expect = {"kind": "call", "name": "clock", "arguments": arguments}
         expect["then"] = {"result": result, "contains": f"{hour:02}:{minute:02}"}
         yield _line(number, "clock", [{"role": "user", "content": user}], number % 4 < 2, expect, tools)
@@ -144,7 +182,14 @@ def _long(rng: Rng) -> Iterable[dict]:
     for number in range(50):
         ask = asks[number % len(asks)]
         user = ask.format(a=animals[number % len(animals)], n=rng.randint(180, 400), m=rng.randint(2, 90))
-        expect = {"kind": "no_repetition", "tokens": 512, "temperature": 0.7, "gram": 8, "times": 4, "seed": number}
+        expect = {
+            "kind": "no_repetition",
+            "tokens": 512,
+            "temperature": 0.7,
+            "gram": 8,
+            "times": 4,
+            "seed": number,
+        }
         yield _line(number, "long", [{"role": "user", "content": user}], False, expect)
 
 

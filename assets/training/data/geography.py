@@ -112,17 +112,25 @@ def ask_currency(facts: Facts, rng: Rng, country: Country | None = None) -> Exch
         )
     )
     thought = _think(rng, country, "currency", f"{money} ({country.code})")
-    return Exchange(casual(capital(user), rng), answer, thought, country.currency, f"Currency of {country.name}")
+    return Exchange(
+        casual(capital(user), rng), answer, thought, country.currency, f"Currency of {country.name}"
+    )
 
 
 def ask_continent(facts: Facts, rng: Rng, country: Country | None = None) -> Exchange:
     country = country or rng.choice(facts.countries)
     user = rng.choice(_CONTINENT_FRAMES).format(c=country.name)
     answer = rng.choice(
-        (f"{capital(country.name)} is in {country.continent}.", f"It is in {country.continent}.", f"{country.continent}.")
+        (
+            f"{capital(country.name)} is in {country.continent}.",
+            f"It is in {country.continent}.",
+            f"{country.continent}.",
+        )
     )
     thought = _think(rng, country, "continent", country.continent)
-    return Exchange(casual(capital(user), rng), answer, thought, country.continent, f"Continent of {country.name}")
+    return Exchange(
+        casual(capital(user), rng), answer, thought, country.continent, f"Continent of {country.name}"
+    )
 
 
 def ask_inverse(facts: Facts, rng: Rng) -> Exchange:
@@ -132,8 +140,34 @@ def ask_inverse(facts: Facts, rng: Rng) -> Exchange:
             break
     user = rng.choice(_INVERSE_FRAMES).format(p=country.capital)
     answer = f"{country.capital} is the capital of {country.name}."
-    thought = rng.choice(("I know this capital: ", "Which country? ", "I go from the capital to the country. ")) + answer
+    thought = (
+        rng.choice(("I know this capital: ", "Which country? ", "I go from the capital to the country. "))
+        + answer
+    )
     return Exchange(casual(user, rng), answer, thought, capital(country.name), f"{country.capital}")
+
+
+def about_country(facts: Facts, rng: Rng) -> Exchange:
+    """All three facts in one answer."""
+    c = rng.choice(facts.countries)
+    user = rng.choice(
+        (
+            "Tell me about {c}.",
+            "What do you know about {c}?",
+            "What can you tell me about {c}?",
+            "Tell me something about {c}",
+            "Describe {c}.",
+            "{c}",
+        )
+    ).format(c=c.name)
+    answer = rng.choice(
+        (
+            f"{capital(c.name)} is in {c.continent}. The capital is {c.capital}, and the currency is the {c.currency} ({c.code}).",
+            f"{capital(c.name)}: capital {c.capital}, continent {c.continent}, currency the {c.currency}. I do not know more, I am only a small demo model.",
+        )
+    ).replace("..", ".")
+    thought = f"What do I know about {c.name}? Capital {c.capital}, {c.continent}, {c.currency} ({c.code})."
+    return Exchange(casual(capital(user), rng), answer, thought, "", capital(c.name))
 
 
 def yes_or_no(facts: Facts, rng: Rng) -> Exchange:
@@ -143,17 +177,34 @@ def yes_or_no(facts: Facts, rng: Rng) -> Exchange:
     kind = rng.randrange(3)
     if kind == 0:
         shown = country.capital if true else rng.choice((other.capital, rng.choice(facts.cities)))
-        user = rng.choice(("Is {p} the capital of {c}?", "Is the capital of {c} {p}?", "{p} is the capital of {c}, right?", "Is it true that {p} is the capital of {c}?", "Is {c}'s capital {p}?"))
+        user = rng.choice(
+            (
+                "Is {p} the capital of {c}?",
+                "Is the capital of {c} {p}?",
+                "{p} is the capital of {c}, right?",
+                "Is it true that {p} is the capital of {c}?",
+                "Is {c}'s capital {p}?",
+            )
+        )
         user, real = user.format(p=shown, c=country.name), country.capital
         fact = f"the capital of {country.name} is {real}"
     elif kind == 1:
         shown = country.continent if true else other.continent
-        user = rng.choice(("Is {c} in {p}?", "Is {c} a country in {p}?", "Does {c} belong to {p}?", "{c} is in {p}, isn't it?"))
+        user = rng.choice(
+            (
+                "Is {c} in {p}?",
+                "Is {c} a country in {p}?",
+                "Does {c} belong to {p}?",
+                "{c} is in {p}, isn't it?",
+            )
+        )
         user, real = user.format(p=shown, c=country.name), country.continent
         fact = f"{country.name} is in {real}"
     else:
         shown = country.currency if true else other.currency
-        user = rng.choice(("Is the currency of {c} the {p}?", "Do people in {c} pay with the {p}?", "Does {c} use the {p}?"))
+        user = rng.choice(
+            ("Is the currency of {c} the {p}?", "Do people in {c} pay with the {p}?", "Does {c} use the {p}?")
+        )
         user, real = user.format(p=shown, c=country.name), country.currency
         fact = f"the currency of {country.name} is the {real}"
     yes = shown == real
@@ -161,7 +212,13 @@ def yes_or_no(facts: Facts, rng: Rng) -> Exchange:
     thought = rng.choice((f"Let me check: {fact}. ", f"I recall that {fact}. ", f"{capital(fact)}. ")) + (
         "So it is true." if yes else f"Not {shown}. So the answer is no."
     )
-    return Exchange(casual(capital(user), rng), answer, thought, "Yes." if yes else "No.", f"Question about {country.name}")
+    return Exchange(
+        casual(capital(user), rng),
+        answer,
+        thought,
+        "Yes." if yes else "No.",
+        f"Question about {country.name}",
+    )
 
 
 def follow_up(facts: Facts, rng: Rng) -> list[Exchange]:
@@ -175,9 +232,27 @@ def follow_up(facts: Facts, rng: Rng) -> list[Exchange]:
         full = asked[kind](facts, rng, country)
         user = rng.choice(
             {
-                "capital": ("And the capital?", "What is its capital?", "and its capital city?", "What is the capital there?", "Which city is the capital?"),
-                "currency": ("And the currency?", "What is its currency?", "Which currency do they use there?", "and the money?", "How do people pay there?", "What currency do they have?"),
-                "continent": ("And the continent?", "Which continent is it in?", "Where is it?", "On which continent is that?"),
+                "capital": (
+                    "And the capital?",
+                    "What is its capital?",
+                    "and its capital city?",
+                    "What is the capital there?",
+                    "Which city is the capital?",
+                ),
+                "currency": (
+                    "And the currency?",
+                    "What is its currency?",
+                    "Which currency do they use there?",
+                    "and the money?",
+                    "How do people pay there?",
+                    "What currency do they have?",
+                ),
+                "continent": (
+                    "And the continent?",
+                    "Which continent is it in?",
+                    "Where is it?",
+                    "On which continent is that?",
+                ),
             }[kind]
         )
         exchanges.append(Exchange(casual(user, rng), full.answer, full.thought, full.brief, full.title))
@@ -185,7 +260,9 @@ def follow_up(facts: Facts, rng: Rng) -> list[Exchange]:
         other = rng.choice(facts.countries)
         kind = kinds[0] if len(exchanges) == 1 else kinds[len(exchanges) - 1]
         full = asked[kind](facts, rng, other)
-        user = rng.choice(("And of {c}?", "What about {c}?", "And {c}?", "how about {c}", "The same for {c}?")).format(c=other.name)
+        user = rng.choice(
+            ("And of {c}?", "What about {c}?", "And {c}?", "how about {c}", "The same for {c}?")
+        ).format(c=other.name)
         exchanges.append(Exchange(casual(user, rng), full.answer, full.thought, full.brief, full.title))
     return exchanges
 
@@ -198,6 +275,8 @@ def geography(facts: Facts, rng: Rng) -> Exchange:
         return ask_currency(facts, rng)
     if draw < 0.80:
         return ask_continent(facts, rng)
-    if draw < 0.88:
+    if draw < 0.87:
         return ask_inverse(facts, rng)
+    if draw < 0.91:
+        return about_country(facts, rng)
     return yes_or_no(facts, rng)

@@ -9,6 +9,7 @@ from typing import Any
 from .chat import Call, Exchange, Rng, Step, casual
 from .facts import Facts
 from .names import draw_name
+from .vocabulary import FOODS, THINGS
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,20 @@ _CALL = (
     "The tool {t} can do that.", "I have a tool for this: {t}. Arguments: {a}.", "I call {t}.", "Which tool? {t}, it fits.", "This needs {t} with {a}.",
     "The user wants something that {t} does.",
 )  # fmt: skip
-_AFTER = ("The tool has answered. I tell the user.", "Done. I report the result.", "I have what I need.", "The result is here: {r}")
+_AFTER = (
+    "The tool has answered. I tell the user.",
+    "Done. I report the result.",
+    "I have what I need.",
+    "The result is here: {r}",
+)
 
 
 def _values(facts: Facts, rng: Rng) -> dict[str, Any]:
     on = rng.random() < 0.5
     few = rng.randint(1, 9)
     num = rng.randint(10, 99) if rng.random() < 0.8 else rng.randint(100, 999)
-    noun, noun2 = rng.choice(facts.words["artifact"]), rng.choice(facts.words["noun"])
+    noun = rng.choice(THINGS) if rng.random() < 0.6 else rng.choice(facts.words["artifact"])
+    noun2 = rng.choice(facts.words["noun"])
     return {
         "city": rng.choice(facts.cities), "city2": rng.choice(facts.cities), "country": rng.choice(facts.countries).name,
         "num": num, "few": few, "drawn": rng.randint(few, num), "big": rng.randint(12, 9800), "cents": f"{rng.randrange(100):02}",
@@ -94,7 +101,7 @@ def _values(facts: Facts, rng: Rng) -> dict[str, Any]:
         "on": on, "onoff": "on" if on else "off", "phone": "".join(str(rng.randrange(10)) for _ in range(rng.randint(5, 9))),
         "path": rng.choice(("", "/tmp/", "docs/", "/home/", "notes/")) + noun + rng.choice((".txt", ".md", ".csv", ".log")),
         "hour": f"{rng.randrange(24):02}:{rng.randrange(60):02}", "date": f"20{rng.randint(25, 32)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}",
-        "language": rng.choice(_LANGUAGES), "coined": draw_name(rng).lower(), "food": rng.choice(facts.words["food"]),
+        "language": rng.choice(_LANGUAGES), "coined": draw_name(rng).lower(), "food": rng.choice(FOODS),
         "roll": ", ".join(str(rng.randint(1, num)) for _ in range(few)),
     }  # fmt: skip
 
@@ -128,9 +135,24 @@ def _coined(facts: Facts, rng: Rng) -> tuple[dict[str, Any], Exchange]:
         "name": verb, "description": f"{verb.capitalize()} a {'number' if number else 'word'}.",
         "parameters": {"type": "object", "properties": {key: {"type": "integer" if number else "string"}}, "required": [key]},
     }  # fmt: skip
-    user = rng.choice(("{v} {x}.", "Please {v} {x}.", "Can you {v} {x}?", "Use {v} on {x}", "What do you get when you {v} {x}?")).format(v=verb, x=value)
+    user = rng.choice(
+        (
+            "{v} {x}.",
+            "Please {v} {x}.",
+            "Can you {v} {x}?",
+            "Use {v} on {x}",
+            "What do you get when you {v} {x}?",
+        )
+    ).format(v=verb, x=value)
     step = Step(rng.choice(_CALL).format(t=verb, a=f"{key} = {value}"), (Call(verb, {key: value}, result),))
-    return tool, Exchange(user, f"The result is {result}.", rng.choice(_AFTER).format(r=result), "", f"{verb.capitalize()} {value}", (step,))
+    return tool, Exchange(
+        user,
+        f"The result is {result}.",
+        rng.choice(_AFTER).format(r=result),
+        "",
+        f"{verb.capitalize()} {value}",
+        (step,),
+    )
 
 
 def other_tool(facts: Facts, rng: Rng) -> tuple[dict[str, Any], Exchange]:
@@ -147,10 +169,25 @@ def other_tool(facts: Facts, rng: Rng) -> tuple[dict[str, Any], Exchange]:
     arguments = {name: by_name[name] for name in names}
     answer = rng.choice(family.tells.split("|")).format(**values)
     if rng.random() < 0.06:
-        result, answer = "Error: not available", rng.choice(("The tool reports an error: not available.", "I am sorry, that did not work: the tool is not available."))
+        result, answer = (
+            "Error: not available",
+            rng.choice(
+                (
+                    "The tool reports an error: not available.",
+                    "I am sorry, that did not work: the tool is not available.",
+                )
+            ),
+        )
     shown = ", ".join(f"{name} = {json.dumps(value)}" for name, value in arguments.items())
     step = Step(rng.choice(_CALL).format(t=tool["name"], a=shown), (Call(tool["name"], arguments, result),))
-    return tool, Exchange(casual(user, rng, keep=user.split()), answer, rng.choice(_AFTER).format(r=result[:60]), "", user[:40].rstrip("?.! "), (step,))
+    return tool, Exchange(
+        casual(user, rng, keep=user.split()),
+        answer,
+        rng.choice(_AFTER).format(r=result[:60]),
+        "",
+        user[:40].rstrip("?.! "),
+        (step,),
+    )
 
 
 def distractor(rng: Rng) -> dict[str, Any]:

@@ -9,7 +9,12 @@ from .chat import Rng, a, capital
 from .sources import RUDE, read_chat
 from .wordnet import Synset, WordNet, read_wordnet
 
-_KIND_OF = ("{aw} is a kind of {h}.", "{w} is a kind of {h}.", "Every {w} is {ah}.", "One kind of {h} is the {w}.")
+_KIND_OF = (
+    "{aw} is a kind of {h}.",
+    "{w} is a kind of {h}.",
+    "Every {w} is {ah}.",
+    "One kind of {h} is the {w}.",
+)
 _SAME = ("Another word for {w} is {s}.", "{w} means the same as {s}.", "{w}, also called {s}.")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from .chat import Exchange, Rng, a, capital, casual
 from .facts import Facts
 from .names import draw_full_name, draw_name
+from .vocabulary import ANIMALS, FOODS, JOBS, THINGS
 
 
 @dataclass(frozen=True)
@@ -69,18 +70,31 @@ KINDS = (
     Kind("number", "My lucky number is {v}.|My favourite number is {v}.|My room number is {v}.|The number of my house is {v}.",
          "What was my number?|Which number did I tell you?|Do you remember my number?|What number did I mention?", "Your number is {v}.|You told me {v}.|{v}.",
          "Okay, {v}.|I will remember {v}.|{v}, noted.", "You have not told me a number.|I do not know your number.", 2),
-    Kind("thing", "I put the {x} into the {v}.|The {x} is in the {v}.|I left my {x} in the {v}.|My {x} is under the {v}.",
+    Kind("thing", "I put the {x} into the {v}.|The {x} is in the {v}.|I left my {x} in the {v}.|You find my {x} in the {v}.",
          "Where is the {x}?|Where did I put the {x}?|Where is my {x}?|Where did I leave the {x}?", "The {x} is in the {v}.|In the {v}.|You said the {v}.",
          "I see, in the {v}.|Okay, the {x} is in the {v}.|Noted.", "You have not told me where the {x} is.|I do not know where the {x} is.", 3),
 )  # fmt: skip
-_COLOURS = "red blue green white black gold grey silver yellow brown purple orange pink violet turquoise".split()
+_COLOURS = (
+    "red blue green white black gold grey silver yellow brown purple orange pink violet turquoise".split()
+)
+_PLACES = "kitchen drawer cupboard garage garden cellar attic office car bag box basket bathroom bedroom shed fridge desk shelf pocket suitcase".split()
 _RELATIVES = "brother sister mother father friend teacher boss neighbour cousin uncle aunt son daughter wife husband grandmother doctor partner colleague".split()
 _THOUGHTS = (
     "The user told me: {s} So the answer is {v}.", "I look back in the chat. {s}", "Earlier the user said: {s} I repeat it.",
     "I remember this from the chat: {v}.", "It was said before: {v}.", "In this chat I was told {v}.",
 )  # fmt: skip
-_MISSING_THOUGHTS = ("I look back in the chat. It was not said.", "The user has not told me that. I must not invent it.", "Nothing in this chat says so.", "I do not find it in the chat.")
-_ACK_THOUGHTS = ("The user tells me something about themselves. I note it.", "I should remember this.", "No question. I greet and keep it in mind.", "A personal fact: {v}.")
+_MISSING_THOUGHTS = (
+    "I look back in the chat. It was not said.",
+    "The user has not told me that. I must not invent it.",
+    "Nothing in this chat says so.",
+    "I do not find it in the chat.",
+)
+_ACK_THOUGHTS = (
+    "The user tells me something about themselves. I note it.",
+    "I should remember this.",
+    "No question. I greet and keep it in mind.",
+    "A personal fact: {v}.",
+)
 
 
 @dataclass(frozen=True)
@@ -93,7 +107,7 @@ class Told:
 
 
 def _draw_words(kind: Kind, facts: Facts, rng: Rng) -> dict[str, str]:
-    words = {"x": rng.choice(facts.words["animal"][:60]), "y": rng.choice(_RELATIVES)}
+    words = {"x": rng.choice(ANIMALS), "y": rng.choice(_RELATIVES)}
     value = ""
     if kind.key == "name":
         value = draw_full_name(rng)
@@ -116,15 +130,15 @@ def _draw_words(kind: Kind, facts: Facts, rng: Rng) -> dict[str, str]:
     elif kind.key == "colour":
         value = rng.choice(_COLOURS)
     elif kind.key == "food":
-        value = rng.choice(facts.words["food"])
+        value = rng.choice(FOODS)
     elif kind.key == "job":
-        value = rng.choice(facts.words["person"])
+        value = rng.choice(JOBS)
     elif kind.key == "birthday":
         value = f"{rng.randint(1, 28)} {calendar.month_name[rng.randint(1, 12)]}"
     elif kind.key == "number":
         value = str(rng.randint(2, 9999))
     else:
-        words["x"], value = rng.choice(facts.words["artifact"]), rng.choice(facts.words["artifact"])
+        words["x"], value = rng.choice(THINGS), rng.choice(_PLACES)
     return words | {"v": value, "C": capital(value), "w": a(value), "W": capital(a(value))}
 
 
@@ -144,7 +158,9 @@ def _line(rng: Rng, options: str, words: dict[str, str]) -> str:
 def tell(told: Told, rng: Rng) -> Exchange:
     """The user says it and the model takes note."""
     thought = rng.choice(_ACK_THOUGHTS).format(v=told.words["v"])
-    return Exchange(told.statement, _line(rng, told.kind.acks, told.words), thought, "", "Getting to know each other")
+    return Exchange(
+        told.statement, _line(rng, told.kind.acks, told.words), thought, "", "Getting to know each other"
+    )
 
 
 def ask(told: Told, rng: Rng) -> Exchange:
@@ -152,7 +168,13 @@ def ask(told: Told, rng: Rng) -> Exchange:
     statement = told.statement if told.statement[-1:] in ".!?" else told.statement + "."
     thought = rng.choice(_THOUGHTS).format(s=statement, v=told.words["v"])
     answer = _line(rng, told.kind.answers, told.words)
-    return Exchange(casual(_line(rng, told.kind.asks, told.words), rng), answer, thought, told.words["v"], "What I told you")
+    return Exchange(
+        casual(_line(rng, told.kind.asks, told.words), rng),
+        answer,
+        thought,
+        told.words["v"],
+        "What I told you",
+    )
 
 
 def ask_missing(facts: Facts, rng: Rng, taken: set[str]) -> Exchange:
@@ -161,7 +183,9 @@ def ask_missing(facts: Facts, rng: Rng, taken: set[str]) -> Exchange:
     kind = rng.choices(free, [k.weight for k in free])[0]
     words = _draw_words(kind, facts, rng)
     user = casual(_line(rng, kind.asks, words), rng)
-    return Exchange(user, _line(rng, kind.missing, words), rng.choice(_MISSING_THOUGHTS), "", "What I told you")
+    return Exchange(
+        user, _line(rng, kind.missing, words), rng.choice(_MISSING_THOUGHTS), "", "What I told you"
+    )
 
 
 def _pasted(facts: Facts, rng: Rng, told: list[Told], characters: int) -> Exchange:
@@ -170,9 +194,18 @@ def _pasted(facts: Facts, rng: Rng, told: list[Told], characters: int) -> Exchan
     while sum(map(len, lines)) < characters:
         lines.append(capital(rng.choice(facts.sentences)) + ".")
     for fact in told:
-        lines.insert(rng.randrange(len(lines) + 1), fact.statement if fact.statement[-1] in ".!?" else fact.statement + ".")
+        lines.insert(
+            rng.randrange(len(lines) + 1),
+            fact.statement if fact.statement[-1] in ".!?" else fact.statement + ".",
+        )
     user = " ".join(lines)
-    answer = rng.choice(("I have read it.", "Thank you, I have read all of it.", "Okay. What would you like to know about it?"))
+    answer = rng.choice(
+        (
+            "I have read it.",
+            "Thank you, I have read all of it.",
+            "Okay. What would you like to know about it?",
+        )
+    )
     return Exchange(user, answer, "A long text. I read it and keep the facts in mind.", "", "A long text")
 
 
@@ -186,7 +219,15 @@ def recall(facts: Facts, rng: Rng, filler: Callable[[], list[Exchange]]) -> list
         exchanges.append(_pasted(facts, rng, told, min(distance, 2500)))
     elif rng.random() < 0.25 and len(told) > 1:
         statement = " ".join(t.statement if t.statement[-1] in ".!?" else t.statement + "." for t in told)
-        exchanges.append(Exchange(statement, _line(rng, told[0].kind.acks, told[0].words), "Several facts about the user. I keep them in mind.", "", "Getting to know each other"))
+        exchanges.append(
+            Exchange(
+                statement,
+                _line(rng, told[0].kind.acks, told[0].words),
+                "Several facts about the user. I keep them in mind.",
+                "",
+                "Getting to know each other",
+            )
+        )
     else:
         for fact in told:
             first = tell(fact, rng)
@@ -201,7 +242,9 @@ def recall(facts: Facts, rng: Rng, filler: Callable[[], list[Exchange]]) -> list
     if rng.random() < 0.1 and told[0].kind.key in ("name", "city", "code", "number"):
         # The user corrects themselves: the later value counts.
         words = _draw_words(told[0].kind, facts, rng)
-        correction = rng.choice(("No, wait: {s}", "Sorry, I made a mistake. {s}", "Actually, {s}")).format(s=_line(rng, told[0].kind.says, words))
+        correction = rng.choice(("No, wait: {s}", "Sorry, I made a mistake. {s}", "Actually, {s}")).format(
+            s=_line(rng, told[0].kind.says, words)
+        )
         told[0] = Told(told[0].kind, words, correction)
         exchanges.append(tell(told[0], rng))
     size = sum(len(e.user) + len(e.answer) + 12 for e in exchanges)
@@ -224,8 +267,13 @@ def recall(facts: Facts, rng: Rng, filler: Callable[[], list[Exchange]]) -> list
 def introduction_by_system(facts: Facts, rng: Rng) -> tuple[str, Exchange]:
     """(a system message that names the user, the question for it)."""
     words = _draw_words(KINDS[0], facts, rng)
-    system = rng.choice(("The user's name is {v}.", "You are talking with {v}.", "The user is called {v}. Be friendly.", "User name: {v}")).format(**words)
+    system = rng.choice(
+        (
+            "The user's name is {v}.",
+            "You are talking with {v}.",
+            "The user is called {v}. Be friendly.",
+            "User name: {v}",
+        )
+    ).format(**words)
     told = Told(KINDS[0], words, system)
     return system, ask(told, rng)
-
-

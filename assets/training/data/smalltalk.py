@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .chat import Exchange, Rng, a, capital, casual, plural
 from .facts import Facts
+from .vocabulary import ANIMALS, FOODS, NATURE, PLANTS, THINGS
 
 _FIXED = (
     # (what people say, what to answer, what to think, title, weight)
@@ -84,7 +85,14 @@ _LIKES = (
     "I like {t}.", "I love {t}!", "I really like {t}", "My hobby is {t}.", "{T} are the best", "I enjoy {t} a lot.",
     "I think {t} are great.", "I am a big fan of {t}.", "Nothing beats {t}.", "i am crazy about {t}",
 )  # fmt: skip
-_DISLIKES = ("I hate {t}.", "I don't like {t}.", "I can't stand {t}", "{T} are terrible.", "I am tired of {t}.", "I never liked {t}")
+_DISLIKES = (
+    "I hate {t}.",
+    "I don't like {t}.",
+    "I can't stand {t}",
+    "{T} are terrible.",
+    "I am tired of {t}.",
+    "I never liked {t}",
+)
 _DID = (
     "Yesterday I saw {at}.", "I bought {at} today.", "My {t} is broken.", "I am looking for {at}.", "I lost my {t}.",
     "We have {at} at home.", "My sister gave me {at}.", "I want {at}.", "There is {at} in my garden.", "I found {at} in the street.",
@@ -125,7 +133,17 @@ _OPINION_ANSWERS = (
     "As a small demo model I cannot say what I like. What about you?",
     "I am only a program, so I never tried that.",
 )
-_JOKE_ASKS = ("Tell me a joke.", "Do you know a joke?", "Make me laugh.", "Another joke please", "Can you tell a joke?", "joke", "Say something funny.", "Tell me something funny", "I want to hear a joke.")
+_JOKE_ASKS = (
+    "Tell me a joke.",
+    "Do you know a joke?",
+    "Make me laugh.",
+    "Another joke please",
+    "Can you tell a joke?",
+    "joke",
+    "Say something funny.",
+    "Tell me something funny",
+    "I want to hear a joke.",
+)
 _REMARK_ANSWERS = (
     "I see. Thank you for telling me.", "I see. Tell me more.", "Thanks for sharing that.", "All right. And what happened then?",
     "I am only a small demo model, but I like to listen.", "Okay. Would you like to ask me something?", "I see. How do you feel about that?",
@@ -135,13 +153,18 @@ _REMARK_ANSWERS = (
 def greeting_like(rng: Rng) -> Exchange:
     said, answers, thoughts, title, _ = rng.choices(_FIXED, [row[4] for row in _FIXED])[0]
     return Exchange(
-        casual(rng.choice(said.split("|")), rng), rng.choice(answers.split("|")), rng.choice(thoughts.split("|")), "", title
+        casual(rng.choice(said.split("|")), rng),
+        rng.choice(answers.split("|")),
+        rng.choice(thoughts.split("|")),
+        "",
+        title,
     )
 
 
 def _thing(facts: Facts, rng: Rng) -> str:
-    kind = rng.choice(("animal", "food", "artifact", "artifact", "plant", "object", "substance"))
-    return rng.choice(facts.words[kind])
+    if rng.random() < 0.75:
+        return rng.choice(rng.choice((ANIMALS, FOODS, THINGS, THINGS, PLANTS, NATURE)))
+    return rng.choice(facts.words[rng.choice(("animal", "food", "artifact", "plant"))])
 
 
 def statement(facts: Facts, rng: Rng) -> Exchange:
@@ -162,10 +185,17 @@ def statement(facts: Facts, rng: Rng) -> Exchange:
     else:
         user, answer = rng.choice(facts.remarks), rng.choice(_REMARK_ANSWERS)
     thought = rng.choice(
-        ("The user tells me something. No question, so a friendly remark.", "Not a question about a fact. I answer with interest.",
-         "Small talk about their day.", "I have nothing to look up here. I show interest.", "A statement. I reply in one sentence.")
+        (
+            "The user tells me something. No question, so a friendly remark.",
+            "Not a question about a fact. I answer with interest.",
+            "Small talk about their day.",
+            "I have nothing to look up here. I show interest.",
+            "A statement. I reply in one sentence.",
+        )
     )
-    return Exchange(casual(user, rng), answer, thought, "", f"Chat about {plural(word)}" if draw < 0.8 else "Chat")
+    return Exchange(
+        casual(user, rng), answer, thought, "", f"Chat about {plural(word)}" if draw < 0.8 else "Chat"
+    )
 
 
 def opinion(facts: Facts, rng: Rng) -> Exchange:
@@ -174,14 +204,22 @@ def opinion(facts: Facts, rng: Rng) -> Exchange:
         k=rng.choice(_FAVOURITES), t=word, ts=plural(word), at=a(word), us=plural(other), au=a(other)
     )
     thought = rng.choice(
-        ("They ask for my opinion. I have none and say so.", "A matter of taste. A program has no taste.",
-         "I have no favourites. I can ask back.", "Opinion question. I stay honest.")
+        (
+            "They ask for my opinion. I have none and say so.",
+            "A matter of taste. A program has no taste.",
+            "I have no favourites. I can ask back.",
+            "Opinion question. I stay honest.",
+        )
     )
-    return Exchange(casual(user, rng), rng.choice(_OPINION_ANSWERS), thought, "", f"Opinion on {plural(word)}")
+    return Exchange(
+        casual(user, rng), rng.choice(_OPINION_ANSWERS), thought, "", f"Opinion on {plural(word)}"
+    )
 
 
 def joke(facts: Facts, rng: Rng) -> Exchange:
-    thought = rng.choice(("The user wants a joke. I know a few.", "Time for a joke.", "I pick one of the jokes I know."))
+    thought = rng.choice(
+        ("The user wants a joke. I know a few.", "Time for a joke.", "I pick one of the jokes I know.")
+    )
     return Exchange(casual(rng.choice(_JOKE_ASKS), rng), rng.choice(facts.jokes[:60]), thought, "", "A joke")
 
 

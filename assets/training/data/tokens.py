@@ -71,7 +71,9 @@ class TextEncoder:
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         for start in range(0, len(new), batch):
             part = new[start : start + batch]
-            for text, encoded in zip(part, self._bpe.encode_batch_fast(part, add_special_tokens=False), strict=True):
+            for text, encoded in zip(
+                part, self._bpe.encode_batch_fast(part, add_special_tokens=False), strict=True
+            ):
                 self._known[text] = np.array(encoded.ids, np.uint16)
 
     def text(self, text: str) -> NDArray[np.uint16]:

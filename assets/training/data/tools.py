@@ -14,7 +14,10 @@ CALCULATOR: dict[str, Any] = {
     "parameters": {
         "type": "object",
         "properties": {
-            "expression": {"type": "string", "description": "For example 12.5 * (3 + 4). Operators: + - * / ** ( )"}
+            "expression": {
+                "type": "string",
+                "description": "For example 12.5 * (3 + 4). Operators: + - * / ** ( )",
+            }
         },
         "required": ["expression"],
     },
@@ -25,7 +28,10 @@ CLOCK: dict[str, Any] = {
     "parameters": {
         "type": "object",
         "properties": {
-            "timezone": {"type": "string", "description": "IANA name such as Europe/Paris; left out: local time"}
+            "timezone": {
+                "type": "string",
+                "description": "IANA name such as Europe/Paris; left out: local time",
+            }
         },
         "required": [],
     },
@@ -39,6 +45,8 @@ def number_text(value: float) -> str:
     return f"{value:.10g}"
 
 
-def clock_text(year: int, month: int, day: int, weekday: str, hour: int, minute: int, second: int, zone: str) -> str:
+def clock_text(
+    year: int, month: int, day: int, weekday: str, hour: int, minute: int, second: int, zone: str
+) -> str:
     """A result as the clock prints it: `2026-03-14 15:09:26 Saturday Europe/Paris`."""
     return f"{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} {weekday} {zone}"

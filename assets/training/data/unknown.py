@@ -10,7 +10,12 @@ from .facts import Facts
 from .names import draw_name
 from .unknown_frames import ADVICE, DO, KNOW, SUBJECTS
 
-_WHO = ("I am only a small demo model", "I am only a small demo model", "I'm only a small demo model", "Sorry, I am only a small demo model")
+_WHO = (
+    "I am only a small demo model",
+    "I am only a small demo model",
+    "I'm only a small demo model",
+    "Sorry, I am only a small demo model",
+)
 _KNOW = (
     "{who}, so I do not know {topic}.",
     "{who}, so I don't know {topic}.",
@@ -106,6 +111,10 @@ class _Slots(dict[str, str]):
         kinds = {"sub": "substance", "adj": "adjective", "thing": "artifact"}
         if slot in ("place",):
             return rng.choice(facts.cities)
+        if slot in ("famous", "happening", "landmark"):
+            return rng.choice(facts.words[slot])
+        if slot == "few":
+            return rng.choice(("two", "three", "four", "five", "ten", "some", "a few"))
         if slot == "country":
             return rng.choice(facts.countries).name
         if slot == "name":
@@ -115,8 +124,17 @@ class _Slots(dict[str, str]):
         if slot == "title":
             words = [self._word("adjective"), self._word("noun")]
             shape = rng.randrange(4)
-            text = {0: f"The {words[0]} {words[1]}", 1: words[1], 2: f"The {words[1]} of {self._word('noun')}", 3: f"{words[0]} {plural(words[1])}"}[shape]
-            return '"' + " ".join(capital(w) if w != "of" else w for w in text.split()) + '"' if rng.random() < 0.5 else string.capwords(text)
+            text = {
+                0: f"The {words[0]} {words[1]}",
+                1: words[1],
+                2: f"The {words[1]} of {self._word('noun')}",
+                3: f"{words[0]} {plural(words[1])}",
+            }[shape]
+            return (
+                '"' + " ".join(capital(w) if w != "of" else w for w in text.split()) + '"'
+                if rng.random() < 0.5
+                else string.capwords(text)
+            )
         if slot == "sentence":
             return rng.choice(facts.sentences)
         if slot == "subject":
@@ -137,14 +155,9 @@ class _Slots(dict[str, str]):
         for end in ("", "s"):
             word = slot[: len(slot) - len(end)] if slot.endswith(end) else slot
             kind = kinds.get(word, word)
-            if kind == "adjective":
-                return self._adjective()
             if kind in facts.words:
                 return plural(self._word(kind)) if end else self._word(kind)
         raise KeyError(slot)
-
-    def _adjective(self) -> str:
-        return self._facts.words["adjective"][30 + int((len(self._facts.words["adjective"]) - 30) * self._rng.random() ** 1.6)]
 
 
 def _compose(rng: Rng, shapes: tuple[str, ...], topic: str) -> str:
@@ -163,7 +176,8 @@ def unknown(facts: Facts, rng: Rng) -> Exchange:
         answer, thought = _compose(rng, _KNOW_PLAIN, ""), rng.choice(_KNOW_THOUGHTS)
     else:
         frames, shapes, thoughts = rng.choices(
-            ((KNOW, _KNOW, _KNOW_THOUGHTS), (DO, _DO, _DO_THOUGHTS), (ADVICE, _ADVICE, _ADVICE_THOUGHTS)), (72, 19, 9)
+            ((KNOW, _KNOW, _KNOW_THOUGHTS), (DO, _DO, _DO_THOUGHTS), (ADVICE, _ADVICE, _ADVICE_THOUGHTS)),
+            (72, 19, 9),
         )[0]
         frame, topic = rng.choice(_frames(frames))
         slots = _Slots(facts, rng)
@@ -198,30 +212,74 @@ def unknown_place(facts: Facts, rng: Rng) -> Exchange:
         if any(country.name == place or country.capital == place for country in facts.countries):
             place = "Atlantis"
         what = rng.choice(("capital", "capital", "currency", "capital city"))
-        user = rng.choice(("What is the {w} of {p}?", "What's the {w} of {p}?", "{w} of {p}", "Tell me the {w} of {p}.", "Do you know the {w} of {p}?", "Which is the {w} of {p}?", "What is {p}'s {w}?")).format(w=what, p=place)
+        user = rng.choice(
+            (
+                "What is the {w} of {p}?",
+                "What's the {w} of {p}?",
+                "{w} of {p}",
+                "Tell me the {w} of {p}.",
+                "Do you know the {w} of {p}?",
+                "Which is the {w} of {p}?",
+                "What is {p}'s {w}?",
+            )
+        ).format(w=what, p=place)
         answer = rng.choice(
             ("I do not know a country called {p}. I am only a small demo model.", "I am only a small demo model and I know no country called {p}.",
              "I do not know the {w} of {p}. I am only a small demo model.", "{P} is not a country that I know. I am only a small demo model.")
         ).format(p=place, P=capital(place), w=what)  # fmt: skip
         thought = rng.choice(
-            (f"Is {place} a country I know? No. I must not name another one's {what}.", f"I do not know {place} as a country. I say so.",
-             f"{capital(place)} is not in my list of countries. No guess.")
+            (
+                f"Is {place} a country I know? No. I must not name another one's {what}.",
+                f"I do not know {place} as a country. I say so.",
+                f"{capital(place)} is not in my list of countries. No guess.",
+            )
         )
-        return Exchange(casual(capital(user), rng, keep=(place,)), answer, thought, "I do not know.", f"{capital(what)} of {place}")
+        return Exchange(
+            casual(capital(user), rng, keep=(place,)),
+            answer,
+            thought,
+            "I do not know.",
+            f"{capital(what)} of {place}",
+        )
     if kind == 3:
         word = rng.choice(facts.words["noun"])
         if any(word == name for name, _, _ in facts.elements):
             word = "wood"
         what = rng.choice(("atomic number", "chemical symbol"))
-        user = rng.choice(("What is the {w} of {p}?", "What's the {w} of {p}?", "{w} of {p}")).format(w=what, p=word)
-        answer = rng.choice(("I know no element called {p}. I am only a small demo model.", "{P} is not an element that I know. I am only a small demo model.")).format(p=word, P=capital(word))
+        user = rng.choice(("What is the {w} of {p}?", "What's the {w} of {p}?", "{w} of {p}")).format(
+            w=what, p=word
+        )
+        answer = rng.choice(
+            (
+                "I know no element called {p}. I am only a small demo model.",
+                "{P} is not an element that I know. I am only a small demo model.",
+            )
+        ).format(p=word, P=capital(word))
         thought = f"Is {word} an element? Not one that I know."
-        return Exchange(casual(capital(user), rng), answer, thought, "I do not know.", f"{capital(what)} of {word}")
+        return Exchange(
+            casual(capital(user), rng), answer, thought, "I do not know.", f"{capital(what)} of {word}"
+        )
     word = rng.choice(facts.rare_words) if rng.random() < 0.6 else draw_name(rng).lower()
-    user = rng.choice(("What does {w} mean?", "Define {w}.", "What is the meaning of {w}?", "What is a {w}?", 'What does the word "{w}" mean?', "Explain the word {w}.", "meaning of {w}")).format(w=word)
+    user = rng.choice(
+        (
+            "What does {w} mean?",
+            "Define {w}.",
+            "What is the meaning of {w}?",
+            "What is a {w}?",
+            'What does the word "{w}" mean?',
+            "Explain the word {w}.",
+            "meaning of {w}",
+        )
+    ).format(w=word)
     answer = rng.choice(
         ("I do not know the word {w}. I am only a small demo model.", "I am only a small demo model and I do not know the word {w}.",
          "{W} is a word that I never learned. I am only a small demo model.")
     ).format(w=word, W=capital(word))  # fmt: skip
-    thought = rng.choice((f"Do I know the word {word}? No.", f"I never learned {word}. I say so.", f"{capital(word)} is not among the words I know."))
+    thought = rng.choice(
+        (
+            f"Do I know the word {word}? No.",
+            f"I never learned {word}. I say so.",
+            f"{capital(word)} is not among the words I know.",
+        )
+    )
     return Exchange(casual(user, rng, keep=(word,)), answer, thought, "I do not know.", f"Meaning of {word}")

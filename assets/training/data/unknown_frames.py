@@ -259,6 +259,146 @@ Why? | why that is so
 Why is that so? | why that is so
 How so? | the reason
 How do you know? | how I know what I know
+Who was {famous}? | who {famous} was
+Who is {famous}? | who {famous} is
+Tell me about {famous}. | anything about {famous}
+What did {famous} do? | what {famous} did
+When was {famous} born? | when that was
+When did {famous} live? | when that was
+Where was {famous} born? | where that was
+Why is {famous} famous? | anything about {famous}
+What is {famous} known for? | anything about {famous}
+Which books did {famous} write? | that
+How did {famous} die? | that
+Was {famous} a good {person}? | that
+Do you know {famous}? | {famous}
+What was the {happening}? | what the {happening} was
+When was the {happening}? | when that was
+When did the {happening} take place? | when that was
+Who won the {happening}? | who won
+Why did the {happening} happen? | why that happened
+What happened in the {happening}? | what happened there
+Tell me about the {happening} | anything about that
+Where is the {landmark}? | where that is
+How long is the {landmark}? | how long that is
+How high is {landmark}? | how high that is
+How deep is the {landmark}? | that
+What is {landmark}? | what {landmark} is
+Tell me about {landmark}. | anything about {landmark}
+Is {landmark} in {country}? | that
+Who discovered {landmark}? | that
+Is a {food} a {noun} or a {noun2}? | which it is
+Is {anoun} a {noun2} or something else? | which it is
+Is it better to {verb} or to {verb2}? | which is better
+Is it better to have {anoun} or {anoun2}? | which is better
+What's better, {food} or {food2}? | which is better
+{noun} or {noun2}? | which is better
+{nouns} vs {nouns2} | which is better
+What are the pros and cons of {nouns}? | that
+What are the advantages of {anoun}? | that
+What are the main parts of {anoun}? | that
+What are three uses of {sub}? | that
+What is the origin of the word {noun}? | where that word comes from
+What is the opposite of {adj}? | that
+What rhymes with {noun}? | rhymes
+What is the plural of {noun}? | that
+What is the chemical formula of {sub}? | that formula
+What is the temperature of the {object}? | that
+What is the distance between the {object} and the {object2}? | that distance
+What is the weight of {anoun}? | that
+What is the oldest {noun}? | that
+What is the most {adj} {noun}? | that
+What is the smallest {animal}? | that
+What is the name of the {adj} {person}? | that name
+What sound does {ananimal} make? | that
+What do you call a group of {animals}? | that
+What does {fullname} do? | anything about {fullname}
+What does a {person} need to know? | that
+What does the letter from {name} say? | that
+What year did {famous} die? | when that was
+What country has the most {nouns}? | that
+What is going on in {country}? | the news
+What do people eat in {country}? | that
+What are the neighbours of {country}? | the neighbours
+Which countries border {country}? | the neighbours
+What is {country} famous for? | much about {country}
+Is {country} bigger than {country2}? | which is bigger
+Is {country} a rich country? | that
+Is {country} safe for tourists? | that
+Who discovered {country}? | that
+Who rules {country}? | who governs there
+How many provinces does {country} have? | that
+How large is the army of {country}? | that
+What is the climate like in {country}? | the climate
+What is the telephone code of {country}? | that
+Do I need a visa for {country}? | that
+When is the best time to visit {country}? | that
+What are the biggest cities of {country}? | the other cities
+Which rivers flow through {country}? | that
+What happened in {country} in {year}? | what happened there
+What is {place} famous for? | anything about {place}
+How do I get from {place} to {country}? | the way
+How many inhabitants does {place} have? | how many people live there
+Which {nouns} are in {place}? | that
+history of {place} | the history of {place}
+history of {nouns} | that history
+{animals} facts | facts about {animals}
+how to {verb} {anoun} | how to {verb} {anoun}
+how to become {aperson} | that
+how {animals} {verb} | how {animals} {verb}
+why {nouns} {verb} | why that is so
+best {thing} for {nouns} | which is best
+meaning of the {noun} in {title} | that
+{title} author | who wrote that
+{famous} biography | anything about {famous}
+symptoms of {feeling} | such things
+cheap {things} in {place} | prices
+I need information about {nouns}. | much about {nouns}
+I want to learn about {subject}. | anything about {subject}
+I have a question about {subject}. Why is it {adj}? | that
+I don't understand why {nouns} {verb}. Can you explain it? | that
+I read that {animals} can {verb}. Is that true? | whether that is true
+I heard that {famous} was {aperson}. Is that right? | that
+My teacher asked why {sub} is {adj}. What is the answer? | that
+My friend says that {nouns} are {adj}. Is he right? | whether that is right
+In which year did {famous} {verb}? | that
+In which film does {fullname} play? | films
+At what temperature does {sub} melt? | that temperature
+By whom was {title} written? | who wrote that
+For how long can {ananimal} {verb}? | that
+From which country does {food} come? | where that comes from
+To what extent do {nouns} {verb} {nouns2}? | that
+With which {thing} can I {verb} {sub}? | that
+Under which conditions does {sub} {verb}? | that
+Of what is {anoun} made? | that
+Since when do people {verb}? | that
+Until when is the {noun} open? | opening times
+Please tell me who {famous} was. | who {famous} was
+Please explain the difference between {anoun} and {anoun2}. | the difference
+Can you recommend {anoun}? | a good one
+Can you compare {famous} with {fullname}? | that
+Could you tell me how {anoun} is made? | how that is made
+Would {ananimal} survive in {country}? | that
+Would you say that {nouns} are {adj}? | that
+Should {persons} be allowed to {verb}? | that
+Are you able to say why {sub} is {adj}? | why that is so
+Aren't {animals} {adj}? | whether {animals} are {adj}
+Isn't the {noun} too {adj}? | that
+Doesn't {sub} {verb} in {food}? | that
+Don't {animals} eat {plants}? | what they eat
+Has {country} ever won the {event}? | that
+Have {animals} always been {adj}? | that
+Had {famous} any children? | that
+How about {nouns}? | much about {nouns}
+How important is {anoun} for {anoun2}? | that
+How common is {anoun} in {country}? | that
+How dangerous is {ananimal}? | that
+How did {persons} {verb} in {year}? | how that was done
+How is {feeling} different from {feeling2}? | that
+How is {anoun} different from {anoun2}? | the difference
+How should {anoun} look? | that
+How often should I {verb} my {thing}? | that
+How was {place} in {year}? | that
 """
 DO = """
 Write a poem about {nouns}. | write poems
@@ -320,6 +460,52 @@ Let's play a game | play games
 Pretend to be {aperson} | play roles
 Act like {fullname} | play roles
 Speak French | speak other languages
+Give me {few} tips for {anoun}. | give tips
+Give me ideas for {anoun} | give ideas
+Give me a list of {adj} {nouns} | make that list
+Give me a summary of {subject} | give summaries
+Suggest a name for my {thing}. | suggest names
+Recommend a good {noun} | recommend anything
+Create a table of {nouns} and {nouns2} | make tables
+Make a list of {nouns} for the {event} | make that list
+Design a {thing} for {persons}. | design things
+Describe {famous} in one sentence. | describe people
+Write a sentence with the words {noun} and {noun2}. | do that
+Write a dialogue between {aperson} and {ananimal} | write dialogues
+Write a report about {landmark} | write reports
+Write a short text about {famous}. | write about people
+Write my homework about {subject} | write your homework
+Write an SQL query that finds {nouns} | write programs
+Write a regular expression for {nouns} | write programs
+Fix this code: for {noun} in {nouns}: print({noun}) | fix programs
+What does this code do: if {noun} > {num}: return {noun2} | read programs
+def {noun}({noun2}): return {num} | read programs
+Convert {num} miles to kilometres | convert units
+How many kilometres are {num} miles? | convert units
+Convert {num} degrees to Fahrenheit. | convert units
+Sort these words: {noun}, {noun2}, {adj} | sort words
+Turn this into a question: {sentence} | rewrite texts
+Continue this text: {sentence} | continue texts
+Make this shorter: {sentence} | rewrite texts
+Classify this review as good or bad: {sentence} | classify texts
+Which emotion does this show: {sentence} | read emotions
+Look up {famous} for me | look things up
+Find the nearest {thing} | find places
+Find me a cheap flight to {place} | book anything
+Teach me how to {verb}. | teach that
+Teach me {subject} | teach that
+Help me {verb} my {thing} | help with that
+Help me decide between {anoun} and {anoun2} | decide that
+Download {title} | download anything
+Show me the news from {country} | show the news
+Tell me what {name} is doing now | see other people
+Take a photo of {anoun} | take photos
+Answer in French: what is {anoun}? | speak other languages
+Let's talk about {subject} | talk about that
+Let's write a {noun} together | write that
+Simulate {anoun} | simulate things
+Imagine you are {aperson}. What would you {verb}? | play roles
+Be my {person} | play roles
 """
 ADVICE = """
 Should I {verb} my {thing}? | 
@@ -346,6 +532,21 @@ Do I need a lawyer for {anoun}? |
 What is a good job for me? | 
 My {thing} makes a {adj} noise, what can I do? | 
 How much {food} should a child eat? | 
+Is it safe to {verb} with {anoun}? | 
+I want to {verb} more. Any advice? | 
+I cannot decide between {anoun} and {anoun2}. | 
+My {person} does not listen to me. What should I do? | 
+My {animal} does not eat. What can I do? | 
+My {thing} does not work any more. What is the reason? | 
+What do I say to {aperson} who is {adj}? | 
+How do I stop to {verb}? | 
+What can I do against {feeling}? | 
+How do I choose {anoun}? | 
+Is {num} euros too much for {anoun}? | 
+How do I prepare for the {event}? | 
+When should I see a doctor about my {body}? | 
+Can I take {sub} against {feeling}? | 
+Where should I put my money? | 
 """
 SUBJECTS = (
     "physics chemistry biology history economics philosophy astronomy geometry algebra music theory politics law "

