@@ -13,7 +13,8 @@ import torch
 from safetensors.torch import save_file
 
 from dsv4chat.assets.training import export, measure
-from dsv4chat.assets.training.mixture import Texts, load_texts
+from dsv4chat.assets.training.mixture import PADDING_ID, Texts, load_texts
+from dsv4chat.assets.training.packing import build
 from dsv4chat.assets.training.runlog import RunLog
 from dsv4chat.assets.training.settings import Settings, read_arguments
 from dsv4chat.assets.training.trainer import Trainer
@@ -48,12 +49,15 @@ def main(arguments: list[str] | None = None, started: float | None = None) -> No
     measure_turns(trainer, texts)
     if settings.compile_cache is not None:
         save_compile_cache(settings.compile_cache)
+    if settings.smoke:
+        run_checkpoint(trainer, texts)
     log.write("end")
 
 
 def prepare(settings: Settings) -> None:
     """Settings of torch for the whole process, and compiled kernels of an earlier run."""
     torch.manual_seed(settings.seed)
+    torch._dynamo.config.recompile_limit = 64  # functions are compiled once for each shape and kind of layer
     if settings.device.type == "cuda":
         torch.set_float32_matmul_precision("high")
     elif settings.smoke:
@@ -133,6 +137,22 @@ def measure_turns(trainer: Trainer, texts: Texts) -> None:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
     ended = sum(bool(given) and given[-1] == model.config.eos_id for given in answers)
     trainer.log.write("turns", asked=len(turns), exact=exact, ended=ended)
+
+
+def run_checkpoint(trainer: Trainer, texts: Texts) -> None:
+    """Load the checkpoint with the runtime, compare it with the trained model, and generate a few tokens."""
+    from dsv4chat.runtime import Engine, SamplingParams
+
+    model, settings = trainer.model, trainer.settings
+    engine = Engine.load(settings.out / "demo", device="cpu", dtype="float32", kv_dtype="float32")
+    model.rounded = False  # without the caches' rounding, which tips over at different last bits
+    batch = build(texts.heldout, [[0]], settings.row_length, padding=PADDING_ID)
+    size = int(texts.heldout.lengths()[0])
+    with torch.no_grad():
+        ours = model.logits(model.hidden(batch.to(settings.device), sparse=True).x)[0, :size]
+    difference = (ours.cpu() - engine.logits(batch.ids[0, :size].tolist())).abs().max()
+    tokens = list(engine.generate(batch.ids[0, :8].tolist(), SamplingParams(max_tokens=8, ignore_eos=True)))
+    trainer.log.write("runtime", logit_difference=float(difference), generated=len(tokens))
 
 
 def profile(trainer: Trainer) -> None:
