@@ -1,4 +1,4 @@
-"""The arrows between the folders: dsv4chat -> runtime -> kernels, encoding below both; no torch in the app."""
+"""The arrows between the folders: dsv4chat -> runtime -> kernels, encoding below; no torch in the app."""
 
 import ast
 import os

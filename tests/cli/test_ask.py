@@ -1,0 +1,368 @@
+"""`dsv4chat ask` as a user runs it: a program with arguments, pipes, a terminal and signals."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dsv4chat.cli import main
+from dsv4chat.runtime.protocol import SamplingParams
+from dsv4chat.sampling_defaults import model_sampling, override
+from dsv4chat.visible import visible
+from tests.support.engines import save_random
+
+COMMAND = [sys.executable, "-m", "dsv4chat", "ask"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return save_random(tmp_path_factory.mktemp("model"), text=True)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("DSV4CHAT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+def ask(*arguments, stdin=subprocess.DEVNULL, text=None):
+    options = {"input": text} if text is not None else {"stdin": stdin}
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+        **options,
+    )
+
+
+def lines(result):
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def quiet(result):
+    """The result, after checking that nobody was shown a traceback."""
+    assert "Traceback" not in result.stderr
+    return result
+
+
+def test_json_is_one_object_a_line_with_every_figure(folder):
+    result = quiet(ask("hi", "--model", folder, "--json", "--max-tokens", 6, "--seed", 3))
+    assert result.returncode == 0
+    events = lines(result)
+    kinds = [event["event"] for event in events]
+    tokens = [event for event in events if event["event"] == "token"]
+    assert set(kinds) == {"prefill", "token", "done"}
+    assert kinds == sorted(kinds, key=["prefill", "token", "done"].index)
+    assert len(tokens) == 6
+    for event in events:
+        assert ("ms" in event) == (event["event"] == "token")
+    for token in tokens:
+        assert token["kind"] in ("reasoning", "answer", "tool")
+        assert isinstance(token["id"], int)
+        assert isinstance(token["text"], str)
+        assert token["logprob"] < 0
+        assert len(token["x"]) == 5
+        assert all(x > 0 for x in token["x"])
+    done = events[-1]
+    assert (done["reason"], done["prefilled"], done["reused"]) == ("length", 6, 0)
+    assert done["ttft_ms"] > 0
+    assert done["tokens_per_second"] > 0
+    prefill = [event for event in events if event["event"] == "prefill"]
+    assert (prefill[0]["done"], prefill[-1]["done"]) == (0, 6)
+
+
+def test_a_seed_repeats_the_answer_and_the_pipe_is_the_prompt(folder):
+    options = ("--model", folder, "--json", "--max-tokens", 5, "--seed", 9, "--no-think")
+    given = lines(ask("one\n\ntwo", *options))
+    piped = lines(ask(*options, text="one\n\ntwo\n"))
+    both = lines(ask("one", *options, text="two\n"))
+    ids = [[event["id"] for event in events if event["event"] == "token"] for events in (given, piped, both)]
+    assert ids[0] == ids[1] == ids[2]
+    assert given[-1]["prefilled"] == both[-1]["prefilled"]
+    assert {event["kind"] for event in given if event["event"] == "token"} <= {"answer", "tool"}
+
+
+def test_the_answer_goes_to_stdout_and_the_thinking_to_stderr(folder):
+    options = ("--model", folder, "--max-tokens", 12, "--seed", 4)
+    thinking = quiet(ask("hi", *options, "--stats"))
+    assert thinking.returncode == 0
+    assert thinking.stdout == ""
+    assert "cut off: the limit of 12 tokens" in thinking.stderr
+    assert "first token" in thinking.stderr
+    hidden = quiet(ask("hi", *options, "--hide-thinking"))
+    assert len(hidden.stderr) < len(thinking.stderr)
+    answer = quiet(ask("hi", *options, "--no-think"))
+    said = lines(ask("hi", *options, "--no-think", "--json"))[-1]["content"]
+    assert answer.stdout.rstrip("\n") == said.rstrip("\n")
+
+
+def test_system_effort_and_profile_reach_the_prompt(folder):
+    options = ("--model", folder, "--json", "--max-tokens", 0)
+
+    def prompt_length(*more):
+        return lines(ask("hi", *options, *more))[-1]["prefilled"]
+
+    plain = prompt_length()
+    assert prompt_length("--system", "Be brief.") > plain
+    assert prompt_length("--effort", "max") > plain + 100
+    assert prompt_length("--effort", "high", "--profile", "current") > plain + 100
+    assert prompt_length("--effort", "max", "--no-think") == plain
+
+
+def test_nonsense_stops_at_the_context(folder):
+    result = quiet(ask("hi", "--model", folder, "--max-context", 40, "--temperature", 0, "--json"))
+    assert result.returncode == 0
+    events = lines(result)
+    assert events[-1]["reason"] in ("length", "stop")
+    assert sum(event["event"] == "token" for event in events) <= 34
+
+
+# ---- errors: a sentence, an exit code, no traceback ----------------------------------------------------
+
+
+def damaged(folder, target, change):
+    target.mkdir()
+    for file in folder.iterdir():
+        (target / file.name).write_bytes(file.read_bytes())
+    change(target)
+    return target
+
+
+def cut_shard(target):
+    shard = next(target.glob("*.safetensors"))
+    shard.write_bytes(shard.read_bytes()[:-999])
+
+
+def spoil_config(target):
+    (target / "config.json").write_text("{")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (cut_shard, "safetensors"),
+        (spoil_config, "config.json"),
+        (lambda target: (target / "config.json").unlink(), "config.json"),
+        (lambda target: (target / "tokenizer.json").unlink(), "tokenizer.json"),
+        (lambda target: (target / "tokenizer.json").write_text("[]"), "tokenizer.json"),
+    ],
+    ids=["truncated shard", "broken config", "no config", "no tokenizer", "broken tokenizer"],
+)
+def test_a_damaged_model_is_a_sentence(folder, tmp_path, change, sentence):
+    broken = damaged(folder, tmp_path / "broken", change)
+    result = quiet(ask("hi", "--model", broken))
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr.splitlines()[-1].startswith("Error: ")
+    assert sentence in result.stderr
+
+
+def test_errors_are_events_in_json(folder, tmp_path):
+    result = quiet(ask("hi", "--model", tmp_path / "nothing", "--json"))
+    assert result.returncode == 1
+    (event,) = lines(result)
+    assert event["event"] == "error"
+    assert event["kind"] == "ConfigError"
+    assert event["message"] in result.stderr
+    overflow = quiet(ask("long " * 50, "--model", folder, "--max-context", 20, "--json"))
+    assert overflow.returncode == 1
+    assert lines(overflow)[-1]["kind"] == "ContextOverflowError"
+    assert "--max-context" in overflow.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["hi", "--effort", "extreme"],
+        ["hi", "--kv-dtype", "int3"],
+        ["hi", "--device", "abacus"],
+        ["hi", "--profile", "old"],
+        ["hi", "--temperature", "-1"],
+        ["hi", "--top-p", "0"],
+        ["hi", "--max-tokens", "many"],
+        ["hi", "--no-such-flag"],
+        [],
+        [""],
+    ],
+)
+def test_wrong_usage_is_told_with_code_2(arguments):
+    result = CliRunner().invoke(main, ["ask", *arguments])
+    assert result.exit_code == 2
+    assert "Error: " in result.output
+    assert "Traceback" not in result.output
+
+
+def test_help_documents_the_exit_codes():
+    result = CliRunner().invoke(main, ["ask", "--help"])
+    assert result.exit_code == 0
+    for code in ("0    ", "1    ", "2    ", "130  "):
+        assert code in result.output
+
+
+def test_an_option_before_the_command_is_explained():
+    result = CliRunner().invoke(main, ["--model", "x", "ask", "hi"])
+    assert result.exit_code == 2
+    assert "dsv4chat ask --model" in result.output
+
+
+# ---- pipes, signals, terminals -------------------------------------------------------------------------
+
+
+def start(*arguments, **options):
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, **options
+    )
+
+
+def children_of(pid):
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in path.read_text().split()] if path.exists() else []
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_ctrl_c_ends_the_turn_keeps_what_was_said_and_leaves_no_process(folder):
+    options = ("--model", folder, "--json", "--temperature", "2", "--top-k", "20", "--max-context", 30000)
+    with start("hi", *options, stdout=subprocess.PIPE) as process:
+        events = []
+        while len([event for event in events if event["event"] == "token"]) < 5:
+            events.append(json.loads(process.stdout.readline()))
+            if events[-1]["event"] == "done":
+                pytest.skip("the random model ended its turn by itself")
+        engine = children_of(process.pid)
+        process.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        rest, errors = process.communicate(timeout=10)
+        assert time.monotonic() - sent < 5
+    assert process.returncode == 130
+    events += [json.loads(line) for line in rest.splitlines()]
+    assert events[-1]["event"] == "done"
+    assert events[-1]["reason"] == "stopped"
+    assert events[-1]["tokens"] == sum(event["event"] == "token" for event in events)
+    assert b"Traceback" not in errors
+    assert not any(alive(pid) for pid in engine)
+
+
+def test_ctrl_c_while_loading_ends_it_at_once(folder):
+    with start("hi", "--model", folder, stdout=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 20
+        while not children_of(process.pid) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        engine = children_of(process.pid)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+    assert not any(alive(pid) for pid in engine)
+
+
+def test_a_reader_that_leaves_is_no_error(folder):
+    options = ("--model", folder, "--json", "--max-tokens", 300, "--temperature", "2")
+    with start("hi", *options, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        errors = process.stderr.read()
+        assert process.wait(20) == 0
+    assert b"Traceback" not in errors
+    assert b"Error" not in errors
+    assert b"BrokenPipe" not in errors
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_a_sentence(folder):
+    with open("/dev/full", "wb") as full, start("hi", "--model", folder, "--json", stdout=full) as process:
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert b"No space left" in errors
+    assert b"Traceback" not in errors
+
+
+def test_a_killed_engine_is_told_with_its_log(folder):
+    options = ("--model", folder, "--json", "--temperature", "2", "--max-context", 30000)
+    with start("hi", *options, stdout=subprocess.PIPE) as process:
+        while json.loads(process.stdout.readline())["event"] != "token":
+            pass
+        for pid in children_of(process.pid):
+            os.kill(pid, signal.SIGKILL)
+        rest, errors = process.communicate(timeout=10)
+    if b'"done"' in rest:
+        pytest.skip("the random model ended its turn by itself")
+    assert process.returncode == 1
+    assert json.loads(rest.splitlines()[-1])["kind"] == "EngineDied"
+    assert b"SIGKILL" in errors
+    assert b".log" in errors
+    assert b"Traceback" not in errors
+
+
+def test_a_terminal_is_shown_control_characters_and_progress(folder):
+    """Both streams on a pseudo-terminal: no byte of the model's may act on it, thinking is dim."""
+    leader, follower = pty.openpty()
+    options = ["--model", str(folder), "--max-tokens", "150", "--seed", "1", "--temperature", "3"]
+    with subprocess.Popen(
+        [*COMMAND, "hi", *options], stdin=subprocess.DEVNULL, stdout=follower, stderr=follower
+    ) as process:
+        os.close(follower)
+        output = b""
+        while True:
+            try:
+                piece = os.read(leader, 65536)
+            except OSError:  # the last end was closed
+                break
+            if not piece:
+                break
+            output += piece
+        assert process.wait(20) == 0
+    os.close(leader)
+    text = output.decode("utf-8")
+    assert "\x1b[2m" in text
+    assert "tensors" in text
+    for ours in ("\x1b[2m", "\x1b[22m", "\r\x1b[K", "\r\n"):
+        text = text.replace(ours, "")
+    assert text == visible(text)
+    assert any(chr(0x2400 + code) in text for code in range(32))  # it did say some
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain\ttext\n", "plain\ttext\n"),
+        ("\x1b]52;c;aGk=\x07", "\u241b]52;c;aGk=\u2407"),
+        ("a\rb\x7f", "a\u240db\u2421"),
+        ("\x9b31m", "<U+009B>31m"),
+        ("\u202eabc\u2069", "<U+202E>abc<U+2069>"),
+        ("👩\u200d💻 [b]", "👩\u200d💻 [b]"),
+    ],
+)
+def test_control_characters_are_made_visible(text, shown):
+    assert visible(text) == shown
+
+
+# ---- how a model wants to be sampled -------------------------------------------------------------------
+
+
+def test_a_models_own_sampling_is_used_and_options_win(tmp_path):
+    assert model_sampling(tmp_path) == SamplingParams()
+    file = tmp_path / "generation_config.json"
+    file.write_text('{"temperature": 0.5, "top_p": 0.9, "top_k": 40, "eos_token_id": 1}')
+    assert model_sampling(tmp_path) == SamplingParams(temperature=0.5, top_p=0.9, top_k=40)
+    given = override(model_sampling(tmp_path), {"temperature": 0.0, "top_p": None, "seed": 4})
+    assert given == SamplingParams(temperature=0.0, top_p=0.9, top_k=40, seed=4)
+    file.write_text('{"do_sample": false, "temperature": 0.5}')
+    assert model_sampling(tmp_path).temperature == 0
+    for broken in ("[]", "{", '{"temperature": "hot", "top_k": true}'):
+        file.write_text(broken)
+        assert model_sampling(tmp_path) == SamplingParams()
