@@ -1,8 +1,9 @@
-"""Prune DeepSeek's tokenizer to a small vocabulary: the entries that a text needs, all bytes, all control tokens.
+"""Prune DeepSeek's tokenizer to a small vocabulary: what a text needs, all bytes, all control tokens.
 
-Entries are taken by falling count over the training text, each with all its merge ancestors, so that byte-pair
-encoding still reaches it; the merges whose parts survive stay in order. A text without the pruned entries falls
-into smaller pieces, at worst into bytes, so decoding gives back any text exactly. Digits stay single.
+Entries are taken by falling count over the training text, each with all its merge ancestors, so that
+byte-pair encoding still reaches it; the merges whose parts survive stay in order. A text without the pruned
+entries falls into smaller pieces, at worst into bytes, so decoding gives back any text exactly. Digits stay
+single.
 
 Ids: BOS, EOS and pad 0-2, the kept entries by their old id, then the added tokens that are no placeholders.
 """

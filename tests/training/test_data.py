@@ -12,15 +12,16 @@ import pytest
 
 from dsv4chat.assets import demo_path, evaluation_path
 from dsv4chat.assets.training.data import held_out
-from dsv4chat.assets.training.data.arithmetic import arithmetic, digits_of_difference, digits_of_sum
+from dsv4chat.assets.training.data.arithmetic import arithmetic
 from dsv4chat.assets.training.data.build import SAMPLE_FACTS, build, parse
+from dsv4chat.assets.training.data.calculator_chat import draw_expression
 from dsv4chat.assets.training.data.chat import Call, Exchange, Step, request
 from dsv4chat.assets.training.data.checks import LeakCheck, LeakError
 from dsv4chat.assets.training.data.compose import Composer, Sample
 from dsv4chat.assets.training.data.corpus import Corpus, CorpusError, document, load_corpus
+from dsv4chat.assets.training.data.digits import digits_of_difference, digits_of_sum
 from dsv4chat.assets.training.data.facts import Facts, load_facts
 from dsv4chat.assets.training.data.stories import story_text
-from dsv4chat.assets.training.data.toolchat import draw_expression
 from dsv4chat.assets.training.data.tools import CALCULATOR, CLOCK
 from dsv4chat.assets.training.data.unknown import unknown
 from dsv4chat.encoding import CompletionParser, Profile, Tokenizer, conversation_from_request, render
@@ -73,20 +74,35 @@ def test_the_mask_covers_what_follows_an_opened_turn_up_to_its_end(
     corpus: Corpus, tokenizer: Tokenizer
 ) -> None:
     title = tokenizer.control_id("<｜title｜>")
+    silent_turns = 0
     for ids, mask in conversations(corpus):
-        expected, speaking, opener = [], False, False
-        for number in ids.tolist():
-            expected.append(int(speaking and not opener))
+        turns = []  # (thinking, ids of the turn to be said, their mask)
+        speaking, opener = False, False
+        for number, spoken in zip(ids.tolist(), mask.tolist(), strict=True):
+            if speaking and not opener:
+                turns[-1][1].append(spoken)
+            else:
+                assert not spoken
             if number == tokenizer.assistant_id:
                 speaking = opener = True
             elif opener:
                 assert number in (tokenizer.think_start_id, tokenizer.think_end_id)
+                turns.append((number == tokenizer.think_start_id, []))
                 opener = False
             elif number == title:
+                turns.append((False, []))
                 speaking = True
             elif number in (tokenizer.eos_id, tokenizer.user_id):
                 speaking = False
-        assert mask.tolist() == expected
+        for thinking, spoken in turns:
+            assert len(set(spoken)) == 1
+            if not spoken[0]:
+                # An earlier answer of a thinking conversation, whose dropped reasoning it needed.
+                assert not thinking
+                silent_turns += 1
+                assert turns[-1][0]
+        assert all(turns[-1][1])
+    assert silent_turns > 0
 
 
 def test_pretraining_documents_end_with_eos(corpus: Corpus, tokenizer: Tokenizer) -> None:

@@ -49,6 +49,11 @@ class Exchange:
     aloud: str = ""
 
 
+def pick(rng: Rng, options: Sequence[str], **values: str) -> str:
+    """One of the templates, filled in."""
+    return rng.choice(options).format(**values)
+
+
 def capital(text: str) -> str:
     """First letter in upper case, the rest as it is."""
     return text[:1].upper() + text[1:]

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .arithmetic import arithmetic
+from .calculator_chat import calculate, calculate_chain, calculate_follow_up
 from .chat import Exchange, Rng, request
+from .clock_chat import clock
 from .facts import Facts
 from .geography import follow_up, geography
 from .identity import identity
@@ -20,7 +22,6 @@ from .othertools import distractor, other_tool
 from .recall import ask_missing, introduction_by_system, recall
 from .smalltalk import smalltalk
 from .stories import story
-from .toolchat import calculate, calculate_chain, calculate_follow_up, clock
 from .tools import CALCULATOR, CLOCK
 from .unknown import unknown, unknown_place
 
@@ -44,12 +45,17 @@ TASK_TITLE = "title"
 
 @dataclass(frozen=True)
 class Sample:
-    """A conversation as a request body whose last message is the answer; `task_text` is what the model writes after
-    the title token when the sample trains that task."""
+    """A conversation as a request body whose last message is the answer.
+
+    task_text  what the model writes after the title token, when the sample trains that task
+    silent     which assistant messages are not trained on: their reasoning is not rendered any more, and without it
+               the model could not have given the answer
+    """
 
     kind: str
     body: dict[str, Any]
     task_text: str = ""
+    silent: tuple[int, ...] = ()
 
 
 class Composer:
@@ -202,7 +208,8 @@ class Composer:
             if rng.random() < 0.06:
                 system, question = introduction_by_system(self._facts, rng)
                 run = [e for _ in range(rng.randint(0, 3)) for e in self._filler()] + [question]
-                return Sample(kind, request(run, thinking=thinking, system=system, effort=effort))
+                body = request(run, thinking=thinking, system=system, effort=effort)
+                return Sample(kind, body, silent=_silent(run, thinking))
             run = recall(self._facts, rng, self._filler)
         elif kind == "long":
             run = [self._long()]
@@ -211,12 +218,18 @@ class Composer:
                 run = self._single() if rng.random() < 0.7 else self._multi()[:3]
                 if run[0].title:
                     break
-            return Sample(kind, request(run, thinking=thinking), run[0].title)
+            return Sample(kind, request(run, thinking=thinking), run[0].title, _silent(run, thinking))
         else:
             run = self._single() if kind == "single" else self._multi()
         system, run = self._system(run)
-        return Sample(kind, request(run, thinking=thinking, system=system, tools=tools, effort=effort))
+        body = request(run, thinking=thinking, system=system, tools=tools, effort=effort)
+        return Sample(kind, body, silent=() if tools else _silent(run, thinking))
 
     def samples(self, number: int) -> Iterator[Sample]:
         for _ in range(number):
             yield self.sample()
+
+
+def _silent(run: list[Exchange], thinking: bool) -> tuple[int, ...]:
+    """The earlier answers that needed a reasoning which is dropped from the prompt (without tools)."""
+    return tuple(i for i, e in enumerate(run[:-1]) if e.aloud) if thinking else ()

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from . import held_out
+from .calculator_chat import draw_expression
 from .chat import Exchange, Rng, capital, messages_of
 from .facts import Facts, load_facts
 from .names import made_up
-from .toolchat import draw_expression
 from .tools import CALCULATOR, CLOCK, clock_text
 
 FOLDER = Path(__file__).resolve().parents[2] / "evaluation"

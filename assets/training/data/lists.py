@@ -157,7 +157,7 @@ def _countries(facts: Facts, rng: Rng) -> Exchange:
 
 
 def _elements(facts: Facts, rng: Rng) -> Exchange:
-    start = rng.choice((0, 0, 0, rng.randrange(60)))
+    start = rng.choice((0, 0, 0, rng.randrange(min(60, len(facts.elements) - 5))))
     number = rng.choice((5, 10, 20, 40, 90, 118))
     rows = facts.elements[start : start + number]
     first, last = rows[0][2], rows[-1][2]

@@ -132,8 +132,7 @@ def read_jokes() -> list[str]:
 
 
 def _tidy(text: str) -> str:
-    text = re.sub(r"\s+", " ", text.replace("’", "'").replace("…", "...")).strip()
-    return text
+    return re.sub(r"\s+", " ", text.replace("’", "'").replace("…", "...")).strip()
 
 
 @cache
@@ -229,9 +228,9 @@ def read_words(net: WordNet) -> tuple[dict[str, list[str]], list[tuple[str, str]
         gloss = re.sub(r"\s*\([^)]*\)\s*", " ", synset.definition).split(";")[0].strip()
         if count >= 2 and pos == "n" and len(definitions) < 1300 and 16 <= len(gloss) <= 66:
             stem = re.escape(word[: max(4, len(word) - 3)])
-            if re.fullmatch(r"[a-z][a-zA-Z ,'-]+", gloss) and not re.search(stem, gloss):
-                if not RUDE.search(gloss):
-                    definitions.setdefault(word, gloss)
+            plain = re.fullmatch(r"[a-z][a-zA-Z ,'-]+", gloss) and not re.search(stem, gloss)
+            if plain and not RUDE.search(gloss):
+                definitions.setdefault(word, gloss)
         elif count == 0 and pos == "n" and len(word) >= 6:
             rare.append(word)
     words["adjective"] = words["adjective"][30:]  # the most frequent are numbers and articles
@@ -246,16 +245,14 @@ def read_words(net: WordNet) -> tuple[dict[str, list[str]], list[tuple[str, str]
     common = set(words["noun"])
     rare = [w for w in rare if w not in common and w not in definitions][::6]
     rare += [w for w in words["noun"][400:] if w not in definitions][::3]
-    sentences = []
-    for key in sorted(net.synsets):
-        for example in net.synsets[key].examples:
-            if (
-                18 <= len(example) <= 70
-                and re.fullmatch(r"[A-Za-z ,']+", example)
-                and len(example.split()) >= 4
-            ):
-                if not RUDE.search(example):
-                    sentences.append(example)
+    sentences = [
+        example
+        for key in sorted(net.synsets)
+        for example in net.synsets[key].examples
+        if re.fullmatch(r"(?=.{18,70}$)[A-Za-z ,']+", example)
+        and len(example.split()) >= 4
+        and not RUDE.search(example)
+    ]
     return words, list(definitions.items()), rare, sentences
 
 

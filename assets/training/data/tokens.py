@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dsv4chat.encoding import Profile, conversation_from_request, render
-from dsv4chat.encoding import template
+from dsv4chat.encoding import Profile, conversation_from_request, render, template
 from dsv4chat.encoding.tokenizer import Tokenizer
 
 from .compose import TASK_TITLE, Sample
@@ -31,21 +30,22 @@ class Piece:
 def pieces_of(sample: Sample) -> list[Piece]:
     """The rendered conversation in the preview profile, BOS to EOS.
 
-    Spoken is what follows an opened assistant turn up to and with EOS; for a title sample the title and its EOS.
+    Spoken is what follows an opened assistant turn up to and with EOS, but for silent turns; for a title sample
+    the title and its EOS as well.
     """
     conversation = conversation_from_request(sample.body)
     task = TASK_TITLE if sample.task_text else None
     rendered = render(conversation, Profile.PREVIEW, task=task, open_turn=False)
-    pieces = []
-    speaking, opening = False, False
+    pieces: list[Piece] = []
+    speaking, opening, turn = False, False, -1
     for segment in rendered.segments:
         control = segment.kind == "control"
         if control and segment.text == template.ASSISTANT:
             pieces.append(Piece(segment.text, True, False))
-            speaking, opening = False, True
+            speaking, opening, turn = False, True, turn + 1
         elif opening and control and segment.text in _OPENERS:
             pieces.append(Piece(segment.text, True, False))
-            speaking, opening = True, False
+            speaking, opening = turn not in sample.silent, False
         else:
             pieces.append(Piece(segment.text, control, speaking))
             if control and segment.text in (template.EOS, template.USER):

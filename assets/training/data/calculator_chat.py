@@ -1,21 +1,19 @@
-"""Exchanges that use the calculator and the clock: single, parallel and chained calls, errors, and follow-ups."""
+"""Exchanges that use the calculator: single, parallel and chained calls, errors, and follow-ups."""
 
 from __future__ import annotations
 
-import calendar
 import re
 
-from .arithmetic import THINGS
-from .chat import Call, Exchange, Rng, Step, casual
-from .facts import Facts
+from .chat import Call, Exchange, Rng, Step, casual, pick
 from .held_out import is_held_expression, is_held_sum
 from .names import draw_name
-from .tools import clock_text, number_text
+from .sums import THINGS
+from .tools import number_text
 
 _CALCULATE = (
     "What is {e}?", "{e}", "Calculate {e}.", "How much is {e}?", "Compute {e}", "{e} = ?", "Work out {e}.", "What's {e}?", "Use the calculator: {e}",
     "Please calculate {e} for me.", "Can you compute {e}?", "What does {e} give?", "I need {e}.", "Tell me the result of {e}.", "Evaluate {e}",
-    "{e}=", "Do you know what {e} is?", "What is the result of {e}?", "Hey, how much is {e}", "Solve {e}", "what do I get for {e}",
+    "{e}=", "Do you know what {e} is?", "What is the result of {e}?", "Hey, how much is {e}", "Let the calculator do this: {e}", "I want to know how much {e} is.", "Could you please work out {e}?", "My boss needs {e}. What is it?", "Find {e}", "Maths test: {e}", "Give me {e} exactly.", "Run {e} through the calculator", "Help me with {e}", "Type {e} into your calculator", "Solve {e}", "what do I get for {e}",
 )  # fmt: skip
 _CALL_THOUGHTS = (
     "I have a calculator. The expression is {e}.", "This is a calculation, so I call the calculator with {e}.", "I should not do this in my head. calculator: {e}",
@@ -118,10 +116,6 @@ def _spoken(expression: str, rng: Rng) -> str:
     return expression
 
 
-def _pick(rng: Rng, options: tuple[str, ...], **values: str) -> str:
-    return rng.choice(options).format(**values)
-
-
 def calculate(rng: Rng) -> Exchange:
     """One call of the calculator."""
     draw = rng.random()
@@ -130,7 +124,7 @@ def calculate(rng: Rng) -> Exchange:
         expression, result = f"{x} / {y}", "Error: division by zero"
         if is_held_expression(expression):
             return calculate(rng)
-        user = _pick(rng, _CALCULATE, e=expression)
+        user = pick(rng, _CALCULATE, e=expression)
         answer = rng.choice(
             (
                 "The calculator reports an error: division by zero.",
@@ -144,7 +138,7 @@ def calculate(rng: Rng) -> Exchange:
         if is_held_expression(expression):
             return calculate(rng)
         result = evaluate(expression)
-        user = _pick(
+        user = pick(
             rng,
             (
                 "What is {p}% of {w}?",
@@ -156,14 +150,14 @@ def calculate(rng: Rng) -> Exchange:
             w=whole,
         )
         answer, final = (
-            _pick(
+            pick(
                 rng,
                 ("{p}% of {w} is {r}.", "The result is {r}.", "That is {r}."),
                 p=str(percent),
                 w=whole,
                 r=result,
             ),
-            _pick(rng, _RESULT_THOUGHTS, r=result),
+            pick(rng, _RESULT_THOUGHTS, r=result),
         )
     elif draw < 0.22:
         things, name = rng.choice(THINGS), draw_name(rng)
@@ -195,17 +189,17 @@ def calculate(rng: Rng) -> Exchange:
                 )
             ),
         }[op]
-        answer, final = f"{result} {things}.", _pick(rng, _RESULT_THOUGHTS, r=result)
+        answer, final = f"{result} {things}.", pick(rng, _RESULT_THOUGHTS, r=result)
     else:
         expression, result = draw_expression(rng)
-        user = _pick(rng, _CALCULATE, e=_spoken(expression, rng))
+        user = pick(rng, _CALCULATE, e=_spoken(expression, rng))
         answer, final = (
-            _pick(rng, _RESULT_ANSWERS, s=expression, r=result),
-            _pick(rng, _RESULT_THOUGHTS, r=result),
+            pick(rng, _RESULT_ANSWERS, s=expression, r=result),
+            pick(rng, _RESULT_THOUGHTS, r=result),
         )
     content = rng.choice(("Let me calculate that.", "One moment.")) if rng.random() < 0.08 else ""
     step = Step(
-        _pick(rng, _CALL_THOUGHTS, e=expression),
+        pick(rng, _CALL_THOUGHTS, e=expression),
         (Call("calculator", {"expression": expression}, result),),
         content,
     )
@@ -224,7 +218,7 @@ def calculate_chain(rng: Rng) -> Exchange:
             Call("calculator", {"expression": first}, result),
             Call("calculator", {"expression": second}, result2),
         )
-        user = _pick(
+        user = pick(
             rng,
             (
                 "What is {a} and what is {b}?",
@@ -236,7 +230,7 @@ def calculate_chain(rng: Rng) -> Exchange:
             a=first,
             b=second,
         )
-        thought = _pick(
+        thought = pick(
             rng,
             (
                 "Two calculations, two calls.",
@@ -246,7 +240,7 @@ def calculate_chain(rng: Rng) -> Exchange:
             a=first,
             b=second,
         )
-        answer = _pick(
+        answer = pick(
             rng,
             ("{a} = {r} and {b} = {q}.", "The results are {r} and {q}.", "{a} is {r}, and {b} is {q}."),
             a=first,
@@ -274,7 +268,7 @@ def calculate_chain(rng: Rng) -> Exchange:
         "*": f"multiply the result by {number}",
         "/": f"divide the result by {number}",
     }[op]
-    user = _pick(
+    user = pick(
         rng,
         (
             "Calculate {a}, then {p}.",
@@ -287,7 +281,7 @@ def calculate_chain(rng: Rng) -> Exchange:
     )
     steps = (
         Step(
-            _pick(
+            pick(
                 rng,
                 (
                     "First {e}, then the rest.",
@@ -299,7 +293,7 @@ def calculate_chain(rng: Rng) -> Exchange:
             (Call("calculator", {"expression": first}, result),),
         ),
         Step(
-            _pick(
+            pick(
                 rng,
                 ("The first result is {r}. Now {e}.", "{r}. Next: {e}.", "Now I {p}: {e}."),
                 r=result,
@@ -309,7 +303,7 @@ def calculate_chain(rng: Rng) -> Exchange:
             (Call("calculator", {"expression": second}, result2),),
         ),
     )
-    answer = _pick(
+    answer = pick(
         rng,
         ("{a} = {r}, and {b} = {q}.", "The result is {q}.", "First {r}, then {q}."),
         a=first,
@@ -344,183 +338,11 @@ def calculate_follow_up(rng: Rng) -> list[Exchange]:
         (Call("calculator", {"expression": expression}, answer),),
     )
     second = Exchange(
-        casual(_pick(rng, phrase, n=number), rng),
-        _pick(rng, _RESULT_ANSWERS, s=expression, r=answer),
-        _pick(rng, _RESULT_THOUGHTS, r=answer),
+        casual(pick(rng, phrase, n=number), rng),
+        pick(rng, _RESULT_ANSWERS, s=expression, r=answer),
+        pick(rng, _RESULT_THOUGHTS, r=answer),
         "",
         first.title,
         (step,),
     )
     return [first, second]
-
-
-_TIME_HERE = (
-    "What time is it?",
-    "What's the time?",
-    "Tell me the time.",
-    "time please",
-    "How late is it?",
-    "Do you know what time it is?",
-    "Can you tell me the time?",
-    "What is the current time?",
-    "Check the clock",
-    "What does the clock say?",
-    "time?",
-    "Is it already noon?",
-    "Could you check the time for me?",
-)
-_DATE_HERE = (
-    "What is the date today?",
-    "What's today's date?",
-    "Which day is it today?",
-    "What day is today?",
-    "today's date please",
-    "What date is it?",
-    "What day of the week is it?",
-    "Which year is it?",
-    "What month do we have?",
-    "Tell me the date.",
-)
-_TIME_THERE = (
-    "What time is it in {c}?", "What's the time in {c}?", "time in {c}", "Tell me the time in {c}.", "How late is it in {c}?", "What is the local time in {c}?", "What is the current time in {c}?",
-    "Do you know what time it is in {c}?", "Can you check the time in {c}?", "And in {c}?", "I have a call with {c}. What time is it there?", "Check the clock in {c}", "What time do they have in {c}?", "current time {c}",
-)  # fmt: skip
-_DATE_THERE = (
-    "What is the date in {c}?",
-    "Which day is it in {c}?",
-    "What day is it now in {c}?",
-    "Today's date in {c}?",
-)
-_CLOCK_THOUGHTS = (
-    "I have a clock. I call it with {z}.",
-    "The clock can tell. {c} is in the zone {z}.",
-    "Time zone of {c}: {z}.",
-    "I need the time zone: {z}.",
-    "Use the clock tool with timezone {z}.",
-)
-_HERE_THOUGHTS = (
-    "I have a clock, so I look.",
-    "The clock tells the time here. No time zone is needed.",
-    "Call the clock without arguments.",
-    "Use the clock.",
-)
-_HOME_ZONES = (
-    "Europe/Berlin",
-    "Europe/London",
-    "America/New_York",
-    "America/Los_Angeles",
-    "Asia/Tokyo",
-    "Europe/Paris",
-    "Asia/Kolkata",
-    "UTC",
-    "Australia/Sydney",
-    "Europe/Madrid",
-    "local time",
-)
-
-
-def _moment(rng: Rng, zone: str) -> tuple[str, dict[str, str]]:
-    """(what the clock tool answers, the pieces an answer needs)."""
-    year, month, day = rng.randint(2024, 2032), rng.randint(1, 12), rng.randint(1, 28)
-    hour, minute, second = rng.randrange(24), rng.randrange(60), rng.randrange(60)
-    weekday = calendar.day_name[calendar.weekday(year, month, day)]
-    pieces = {
-        "time": f"{hour:02}:{minute:02}",
-        "weekday": weekday,
-        "date": f"{day} {calendar.month_name[month]} {year}",
-        "iso": f"{year}-{month:02}-{day:02}",
-        "zone": zone,
-    }
-    draw = rng.random()
-    if draw < 0.6:
-        return clock_text(year, month, day, weekday, hour, minute, second, zone), pieces
-    if draw < 0.8:
-        return f"{weekday}, {pieces['iso']}, {pieces['time']} ({zone})", pieces
-    return (
-        f'{{"date": "{pieces["iso"]}", "time": "{pieces["time"]}:{second:02}", "weekday": "{weekday}", "timezone": "{zone}"}}',
-        pieces,
-    )
-
-
-def _clock_answer(rng: Rng, wants_date: bool, pieces: dict[str, str], where: str) -> tuple[str, str]:
-    if wants_date:
-        answer = rng.choice(
-            ("Today is {weekday}, {iso}.", "It is {weekday}, {date}.", "Today is {weekday}, {date}.")
-        )
-    else:
-        answer = rng.choice(("It is {time}{w}.", "The time{w} is {time}.", "{time}.", "It is now {time}{w}."))
-    thought = rng.choice(
-        (
-            "The clock says {time} on {weekday}.",
-            "{iso}, {time}.",
-            "I read the result: {time}, {weekday}.",
-            "Now I can answer.",
-        )
-    )
-    return answer.format(w=where, **pieces), thought.format(**pieces)
-
-
-def clock(facts: Facts, rng: Rng) -> Exchange:
-    """One or two calls of the clock."""
-    draw = rng.random()
-    wants_date = rng.random() < 0.25
-    if draw < 0.35:
-        user = rng.choice(_DATE_HERE if wants_date else _TIME_HERE)
-        result, pieces = _moment(rng, rng.choice(_HOME_ZONES))
-        answer, thought = _clock_answer(rng, wants_date, pieces, "")
-        return Exchange(
-            casual(user, rng),
-            answer,
-            thought,
-            "",
-            "Date" if wants_date else "Time",
-            (Step(rng.choice(_HERE_THOUGHTS), (Call("clock", {}, result),)),),
-        )
-    city, zone = rng.choice(facts.zones)
-    if draw < 0.45:
-        city = zone
-    if draw > 0.93:
-        city2, zone2 = rng.choice(facts.zones)
-        (result, pieces), (result2, pieces2) = _moment(rng, zone), _moment(rng, zone2)
-        user = _pick(
-            rng,
-            (
-                "What time is it in {a} and in {b}?",
-                "Tell me the time in {a} and {b}.",
-                "Compare the time in {a} with {b}.",
-            ),
-            a=city,
-            b=city2,
-        )
-        calls = (Call("clock", {"timezone": zone}, result), Call("clock", {"timezone": zone2}, result2))
-        answer = f"It is {pieces['time']} in {city} and {pieces2['time']} in {city2}."
-        return Exchange(
-            user,
-            answer,
-            f"{city}: {pieces['time']}, {city2}: {pieces2['time']}.",
-            "",
-            "Time in two cities",
-            (Step(f"Two places, two calls: {zone} and {zone2}.", calls),),
-        )
-    user = _pick(rng, _DATE_THERE if wants_date else _TIME_THERE, c=city)
-    thought = _pick(rng, _CLOCK_THOUGHTS, z=zone, c=city)
-    if draw > 0.9:
-        result = rng.choice((f"Error: unknown time zone {zone}", "Error: the clock does not answer"))
-        answer = rng.choice(
-            (
-                "The clock reports an error, so I do not know the time.",
-                "I am sorry, the clock does not work right now.",
-            )
-        )
-        final = "The tool failed. I must not invent a time."
-    else:
-        result, pieces = _moment(rng, zone)
-        answer, final = _clock_answer(rng, wants_date, pieces, f" in {city}")
-    return Exchange(
-        casual(user, rng, keep=tuple(city.split())),
-        answer,
-        final,
-        "",
-        f"Time in {city}",
-        (Step(thought, (Call("clock", {"timezone": zone}, result),)),),
-    )
