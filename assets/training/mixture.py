@@ -83,6 +83,6 @@ def heldout_batches(text: Documents, *, rows: int, row_length: int, limit: int) 
     """Up to `limit` batches of held-out documents, the same ones each time."""
     order = np.random.default_rng(0).permutation(len(text))
     packed = pack(text.lengths(), order, row_length)
+    packed += [[]] * (-len(packed) % rows)  # empty rows hold padding, which is no target
     groups = [packed[i : i + rows] for i in range(0, len(packed), rows)][:limit]
-    full = [group for group in groups if len(group) == rows] or [packed[:rows] * rows][:1]
-    return [build(text, group[:rows], row_length, padding=PADDING_ID) for group in full]
+    return [build(text, group, row_length, padding=PADDING_ID) for group in groups]

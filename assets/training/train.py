@@ -39,16 +39,12 @@ def main(arguments: list[str] | None = None, started: float | None = None) -> No
         corpus_tokens=len(texts.pretraining.ids) + len(texts.conversations.ids),
     )
     trainer = Trainer(settings, export.read_config(config), texts, log)
-    if settings.profile:
-        profile(trainer)
-    trainer.run(on_sparse=lambda: save(trainer, config))
+    trainer.run(on_compiled=lambda: after_compiling(trainer), on_sparse=lambda: save(trainer, config))
     log.write("trained", steps=trainer.plan.done, tokens=trainer.tokens)
     save(trainer, config)
     log.write("saved", megabytes=sum(p.stat().st_size for p in (settings.out / "demo").iterdir()) / 1e6)
     measure_all(trainer)
     measure_turns(trainer, texts)
-    if settings.compile_cache is not None:
-        save_compile_cache(settings.compile_cache)
     if settings.smoke:
         run_checkpoint(trainer, texts)
     log.write("end")
@@ -155,6 +151,16 @@ def run_checkpoint(trainer: Trainer, texts: Texts) -> None:
     trainer.log.write("runtime", logit_difference=float(difference), generated=len(tokens))
 
 
+def after_compiling(trainer: Trainer) -> None:
+    """Keep what was compiled, and look at where a step's time goes if asked to."""
+    settings = trainer.settings
+    if settings.compile_cache is not None and not settings.compile_cache.exists():
+        save_compile_cache(settings.compile_cache)
+    if settings.profile:
+        profile(trainer)
+    trainer.log.write("ready")
+
+
 def profile(trainer: Trainer) -> None:
     """Print the slowest GPU kernels of one compiled step of each phase."""
     for sparse in (False, True):
@@ -167,7 +173,8 @@ def profile(trainer: Trainer) -> None:
         table = recorded.key_averages().table(
             sort_by="self_device_time_total", row_limit=45, max_name_column_width=90
         )
-        (trainer.settings.out / f"profile-{'sparse' if sparse else 'dense'}.txt").write_text(table)
+        name = "profile-sparse.txt" if sparse else "profile-dense.txt"
+        (trainer.settings.out / name).write_text(table, encoding="utf-8")
 
 
 def save_compile_cache(path: Path) -> None:

@@ -61,14 +61,18 @@ class Trainer:
             self._synchronise()
             times.append((time.monotonic() - begun) / TIMED_STEPS)
         self.optimizer.write(four_bit=False)
-        self.model.gate_bias.zero_()
+        first = [self.heldout_loss(sparse=sparse, limit=1) for sparse in (False, True)]
+        self.log.write("untrained", dense=first[0], sparse=first[1])
         return times[0], times[1]
 
-    def run(self, on_sparse: Callable[[], None]) -> None:
-        """Train to the end of the plan. `on_sparse` is called where the sparse phase begins."""
+    def run(self, *, on_compiled: Callable[[], None], on_sparse: Callable[[], None]) -> None:
+        """Train to the end of the plan. `on_compiled` is called once everything has run, `on_sparse` where
+        the sparse phase begins.
+        """
         settings, schedule, plan = self.settings, self.schedule, self.plan
         if settings.seconds is not None:
             dense, sparse = self.warm_up()
+            on_compiled()
             left = settings.seconds - settings.reserve - self.log.elapsed()
             plan.steps = steps_in(left, dense, sparse, schedule)
             per_step = settings.rows * settings.row_length
