@@ -52,7 +52,7 @@ class CompletionParser:
         self._buffer = ""  # marked text not decided yet: at most the beginning of a tag
         self._breaks: list[str] = []  # white space a tag would swallow and text brings back
         self._wrapper: list[str] = []  # a block's opening tag, held until a call follows it
-        self._in_block = False
+        self._in_block = False  # among the tags of a block, with no text since the last one
         self._after_tag = False  # in or right behind a block: all white space is held, not just line breaks
         self._call: CallReader | None = None
         self._in_value = False
@@ -64,8 +64,7 @@ class CompletionParser:
         self._events: list[Event] = []
 
     def push(self, text: str = "", id: int | None = None) -> list[Event]:
-        """Read a token (its id and the text it completed), or a piece of text alone. Nothing after the
-        end."""
+        """Read a token (its id and the text it completed), or a piece of text alone."""
         if self._reason is not None:
             return []
         self._read(self._lexer.push(text, id), final=False)
@@ -170,7 +169,9 @@ class CompletionParser:
         if text[at] == MARK_THINK_END:
             if self._in_reasoning:
                 self._breaks.clear()
-            self._fresh, self._in_reasoning = self._in_reasoning, False
+                self._in_reasoning, self._fresh = False, True
+            elif not self._after_tag:
+                self._say("", breaks=True)
             return at + 1
         end = _prose_end(text, at)
         self._say(text[at:end])
@@ -183,18 +184,17 @@ class CompletionParser:
         elif tag.is_wrapper and not tag.closing:
             if not self._in_block:
                 self._wrapper.append(text[tag.start : tag.end])
-        elif tag.is_wrapper and (self._wrapper or self._in_block):
+        elif tag.is_wrapper and (self._wrapper or self._calls):
             self._enter_block()
             self._in_block = False
-        elif tag.closing:
-            return self._in_block or bool(self._calls) or tag.certain
         else:
-            return False
+            # Left over from a damaged block, which may be dropped; elsewhere only text that looks like a tag.
+            return tag.closing and (bool(self._calls) or tag.certain)
         return True
 
     def _broken_off(self, rest: str) -> bool:
-        """Whether `rest`, with which the completion ends, is part of a tag among calls and nothing to show."""
-        among_calls = bool(self._wrapper) or (self._in_block and self._after_tag)
+        """Whether `rest`, the end of the completion, is part of a tag among calls and nothing to show."""
+        among_calls = bool(self._wrapper) or self._in_block
         if MARKUP.match(rest) and next_tag(rest, 0) == "partial":
             if not among_calls and MARK_DSML not in rest[:3]:
                 return False
@@ -297,7 +297,7 @@ class CompletionParser:
                 said.append(piece)
                 self._events.append(event(piece))
         self._breaks.clear()
-        self._fresh = self._after_tag = False
+        self._fresh = self._after_tag = self._in_block = False
 
 
 def _prose_end(text: str, at: int) -> int:

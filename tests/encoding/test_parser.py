@@ -333,6 +333,16 @@ def test_kind_says_what_is_being_read() -> None:
     assert kinds == ["reasoning", "answer", "answer", "tool", "tool", "tool", "answer", "answer"]
 
 
+def test_text_after_calls_without_a_wrapper_is_answer_again() -> None:
+    parser = CompletionParser(True)
+    for piece in ("r</think>", invoke(), "done"):
+        parser.push(piece)
+    assert parser.kind == "answer"
+    parser.push(" <")
+    parser.finish()
+    assert parser.message().content == "done <"
+
+
 def test_nothing_is_read_after_the_end() -> None:
     parser = CompletionParser(False)
     parser.push("a")

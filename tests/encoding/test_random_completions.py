@@ -11,12 +11,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from dsv4chat.encoding import CompletionParser, Event
+from dsv4chat.encoding import CompletionParser, Event, Message
 from dsv4chat.encoding.events import joined
 from tests.support import deepseek
 from tests.support.random_completions import Completion, random_completion
 
 TOOLS = [{"name": "f", "parameters": {"properties": {"city": {}}}}, {"name": "get_weather"}]
+
+PREFIXES = {
+    "reasoning": Message("assistant", "", reasoning="so far", prefix=True),
+    "answer": Message("assistant", "so far", reasoning="r", prefix=True),
+}
 
 
 def events(pieces: Sequence[str], thinking: bool, tools: bool) -> list[Event]:
@@ -37,14 +42,16 @@ def check_cuts(completion: Completion, every: int = 1) -> None:
 def check_message(completion: Completion, rng: random.Random) -> None:
     text = completion.text
     cut = rng.randint(0, len(text))
-    theirs, reason = deepseek.message([text[:cut], text[cut:]], completion.thinking)
-    parser = CompletionParser(completion.thinking)
+    continued = rng.choice([None, None, *PREFIXES]) if completion.thinking else None
+    theirs, reason = deepseek.message([text[:cut], text[cut:]], completion.thinking, prefix=continued)
+    parser = CompletionParser(completion.thinking, prefix=PREFIXES[continued] if continued else None)
     parser.push(text)
     parser.finish()
     ours = parser.message()
     calls = [(call.name, call.arguments) for call in ours.tool_calls]
     expected = [(c["function"]["name"], c["function"]["arguments"]) for c in theirs.get("tool_calls", [])]
-    assert (ours.reasoning, ours.content) == (theirs.get("reasoning_content"), theirs["content"]), repr(text)
+    said = (ours.reasoning or "", ours.content)
+    assert said == (theirs.get("reasoning_content") or "", theirs["content"]), repr(text)
     assert calls == expected, repr(text)
     assert parser.finish_reason == reason, repr(text)
     assert all(call.valid for call in ours.tool_calls), repr(text)

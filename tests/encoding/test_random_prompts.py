@@ -4,6 +4,7 @@ import json
 import random
 from typing import Any
 
+import deepseek_recipe as recipe
 import pytest
 
 from dsv4chat.encoding import Profile, Tokenizer, conversation_from_request, render
@@ -70,15 +71,41 @@ CASES: dict[str, list[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("tools", [False, True])
+TOOL = {"type": "function", "function": {"name": "f"}}
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_unusual_orders_equal_deepseeks_package(name: str, tools: bool, real: Tokenizer) -> None:
-    body: dict[str, Any] = {"model": "DeepSeek-V4-Pro", "messages": CASES[name]}
-    if tools:
-        if "prefix" in name:
-            pytest.skip("DeepSeek's converter refuses prefixes together with tools")
-        body["tools"] = [{"type": "function", "function": {"name": "f"}}]
-    check(body, real)
+def test_unusual_orders_equal_deepseeks_package(name: str, real: Tokenizer) -> None:
+    check({"model": "DeepSeek-V4-Pro", "messages": CASES[name]}, real)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "prefix" not in name])
+def test_unusual_orders_with_tools_equal_deepseeks_package(name: str, real: Tokenizer) -> None:
+    check({"model": "DeepSeek-V4-Pro", "messages": CASES[name], "tools": [TOOL]}, real)
+
+
+@pytest.mark.parametrize("reasoning", ["", "r"])
+@pytest.mark.parametrize("thinking", [True, False])
+def test_a_prefix_with_tools_equals_deepseeks_renderer(thinking: bool, reasoning: str) -> None:
+    """DeepSeek's converter refuses tools together with a prefix; its renderer takes them."""
+    theirs = recipe.Conversation(
+        [recipe.UserMessage("a"), recipe.AssistantMessage("b", reasoning_content=reasoning, prefix=True)],
+        tools=[recipe.ToolDefinition("f", parameters={})],
+        thinking_mode=thinking,
+        reasoning_effort="low",
+    )
+    body = {
+        "messages": [
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "content": "b", "reasoning_content": reasoning, "prefix": True},
+        ],
+        "tools": [TOOL],
+        "thinking": {"type": "enabled" if thinking else "disabled"},
+    }
+    expected = recipe.DeepseekV4Encoding().render_conversation(theirs).prompt
+    assert render(conversation_from_request(body), Profile.PREVIEW).text == (
+        expected if thinking else expected.replace(f"<think>{reasoning}</think>", "</think>")
+    )
 
 
 @pytest.mark.parametrize(
