@@ -19,7 +19,9 @@ from dsv4chat.runtime.engine import Engine
 from dsv4chat.runtime.protocol import SamplingParams
 from dsv4chat.turns import Turn, TurnFinished, TurnPrefill, TurnStarted, TurnToken
 from tests.support.engines import save_random
-from tests.support.small_tokenizer import write_tokenizer
+from tests.support.random_models import random_model
+from tests.support.saved_models import FORMATS, SPELLINGS, save
+from tests.support.small_tokenizer import VOCAB_SIZE, write_tokenizer
 from tests.support.token_sources import LocalSource, ScriptedSource
 
 TOOL = {"name": "clock", "description": "The time.", "parameters": {"type": "object", "properties": {}}}
@@ -321,3 +323,27 @@ async def test_editing_a_message_prefills_from_its_start(engine):
     start = len(first.prompt_ids) + len(first.sampled_ids) + 1
     assert finished.figures.reused == start
     assert finished.figures.prefilled == len(turn.prompt_ids) - start
+
+
+@pytest.mark.parametrize("pattern", ["pro", "flash"])
+@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("spelling", SPELLINGS)
+async def test_random_checkpoints_of_every_spelling_and_format_chat(tmp_path, spelling, fmt, pattern):
+    """Nonsense, but cleanly: a thinking turn, a stop, and a second turn that reuses the first."""
+    model = random_model(pattern, vocab_size=VOCAB_SIZE + 3)
+    save(model, tmp_path, spelling=spelling, fmt=fmt, shards=2)
+    write_tokenizer(tmp_path)
+    engine = Engine.load(tmp_path, max_context=200)
+    source, tokenizer = LocalSource(engine), engine.require_tokenizer()
+    params = SamplingParams(seed=1, max_tokens=20)
+    first = Turn(source, tokenizer, Profile.PREVIEW, ask("hi"), sampling=params)
+    async for event in first.events():
+        if isinstance(event, TurnToken) and event.index == 5:
+            first.stop()
+    assert event.reason == "stopped"
+    assert event.figures.tokens == 6
+    conversation = Conversation((Message("user", "hi"), first.message, Message("user", "again")))
+    second = Turn(source, tokenizer, Profile.PREVIEW, conversation, sampling=params)
+    *_, finished = await run(second)
+    assert finished.reason in ("stop", "length")
+    assert finished.figures.reused == first.prompt_ids.index(tokenizer.assistant_id) + 1

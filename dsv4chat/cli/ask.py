@@ -147,7 +147,7 @@ class _Asking:
         folder = Path()
         async for progress in engine.load(Load(**{k: v for k, v in question.model.items() if v is not None})):
             if isinstance(progress, Ready):
-                folder = Path(progress.path)
+                folder, self._output.context = Path(progress.path), progress.max_context
             else:
                 self._output.loading(progress)
         choice = detect_profile(folder, question.profile)

@@ -16,7 +16,9 @@ DIM, NORMAL, CLEAR_LINE = "\x1b[2m", "\x1b[22m", "\r\x1b[K"
 
 
 class Output(Protocol):
-    """Where the events of one question go."""
+    """Where the events of one question go. context: the most tokens it can have, 0 until that is known."""
+
+    context: int
 
     def loading(self, progress: Loading) -> None: ...
 
@@ -37,6 +39,7 @@ class TextOutput:
     """
 
     def __init__(self, *, show_thinking: bool, stats: bool) -> None:
+        self.context = 0
         self._show_thinking = show_thinking
         self._stats = stats
         self._out, self._err = sys.stdout, sys.stderr
@@ -118,7 +121,9 @@ class TextOutput:
 
     def _say_why(self, end: TurnFinished) -> None:
         figures = end.figures
-        if end.reason == "length":
+        if end.reason == "length" and figures.prompt_tokens + figures.tokens == self.context:
+            self.notice(f"(cut off: the context of {self.context:,} tokens is full; --max-context sets it)")
+        elif end.reason == "length":
             self.notice(f"(cut off: the limit of {figures.tokens:,} tokens was reached)")
         if self._stats:
             self.notice(
@@ -143,6 +148,7 @@ class JsonOutput:
     """One JSON object a line on standard output, `event` = prefill | token | done | error."""
 
     def __init__(self) -> None:
+        self.context = 0
         self._out = sys.stdout.buffer
         _never_fail_on_characters(sys.stderr)
 
