@@ -147,39 +147,77 @@ def _layer_difference(
     )
 
 
+def closest(ours: Run, theirs: Run, token: int) -> Turned | None:
+    """The decision of the reference for `token` or one before it that rounding explains best, if it does any.
+
+    For a run that was not traced and went another way: `ours` is a traced run of the same tokens, whose
+    scores measure the error of scores.
+    """
+    best: Turned | None = None
+    for layer, (mine, other) in enumerate(zip(ours.layers, theirs.layers, strict=True)):
+        for what in ("blocks", "experts"):
+            own, reference = getattr(mine, what), getattr(other, what)
+            bound = 2 * _measured_error(own, reference)
+            for row, scores, chosen in _rows(reference):
+                margin = _margin(scores, int((chosen >= 0).sum()))
+                if row <= token and margin <= bound and (best is None or margin < best.margin):
+                    best = Turned(layer, row, what, margin, bound)
+    return best
+
+
 def _turned(layer: int, mine: LayerTrace, other: LayerTrace) -> list[Turned]:
     """Decisions of one layer that differ: blocks first, since the experts follow them."""
     for what in ("blocks", "experts"):
         own, reference = getattr(mine, what), getattr(other, what)
-        found = _differing(own, reference)
-        if found:
-            return [Turned(layer, token, what, margin, bound) for token, margin, bound in found]
+        theirs = {row: (scores, _members(chosen)) for row, scores, chosen in _rows(reference)}
+        differing = [
+            (row, theirs[row][0], _members(chosen), theirs[row][1])
+            for row, _, chosen in _rows(own)
+            if _members(chosen) != theirs[row][1]
+        ]
+        if differing:
+            bound = 2 * _measured_error(own, reference)
+            return [
+                Turned(layer, row, what, _exchanged(scores, gained, lost), bound)
+                for row, scores, gained, lost in differing
+            ]
     return []
 
 
-def _differing(mine: list[Choice], other: list[Choice]) -> list[tuple[int, float, float]]:
-    """(token, margin, bound) of each token for which the sets differ."""
-    theirs = {row: (scores, chosen) for row, scores, chosen in _rows(other)}
-    bound, differing = 0.0, []
+def _measured_error(mine: Sequence[Choice], other: Sequence[Choice]) -> float:
+    """Largest difference of scores over the decisions that both sides took alike."""
+    theirs = {row: (scores, _members(chosen)) for row, scores, chosen in _rows(other)}
+    error = 0.0
     for row, scores, chosen in _rows(mine):
-        reference_scores, reference_chosen = theirs[row]
-        allowed = torch.isfinite(scores)
-        reference_scores = reference_scores[: scores.shape[0]]
-        own, reference = (
-            set(chosen[chosen >= 0].tolist()),
-            set(reference_chosen[reference_chosen >= 0].tolist()),
-        )
-        if own == reference:
-            bound = max(bound, float(torch.where(allowed, scores - reference_scores, 0.0).abs().max()))
-        else:
-            lost = [float(reference_scores[i]) for i in reference - own]
-            gained = [float(reference_scores[i]) for i in own - reference]
-            margin = max(lost) - min(gained) if lost and gained else float("inf")
-            differing.append((row, margin))
-    return [(row, margin, 2 * bound) for row, margin in differing]
+        reference, members = theirs[row]
+        if members == _members(chosen):
+            difference = torch.where(torch.isfinite(scores), scores - reference[: scores.shape[0]], 0.0)
+            error = max(error, float(difference.abs().max()))
+    return error
 
 
-def _rows(choices: list[Choice]) -> list[tuple[int, Tensor, Tensor]]:
+def _exchanged(scores: Tensor, gained: set[int], lost: set[int]) -> float:
+    """How far apart the candidates lie that one side has and the other has not."""
+    ours, theirs = gained - lost, lost - gained
+    if len(ours) != len(theirs):
+        return float("inf")
+    return max(float(scores[i]) for i in theirs) - min(float(scores[i]) for i in ours)
+
+
+def _margin(scores: Tensor, k: int) -> float:
+    """Between the last candidate taken and the first left out; inf where none was left out."""
+    allowed = scores[torch.isfinite(scores)]
+    if allowed.shape[0] <= k:
+        return float("inf")
+    highest = allowed.topk(k + 1).values
+    return float(highest[k - 1] - highest[k])
+
+
+def _members(chosen: Tensor) -> set[int]:
+    return set(chosen[chosen >= 0].tolist())
+
+
+def _rows(choices: Sequence[Choice]) -> list[tuple[int, Tensor, Tensor]]:
     """Token, scores and chosen of every decision."""
     return [
         (choice.first + i, choice.scores[i], choice.chosen[i])

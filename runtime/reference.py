@@ -227,6 +227,9 @@ def _scores_hook(kept: list[Tensor]) -> Any:
 
 def _blocks_hook(record: LayerTrace, scores: list[Tensor]) -> Any:
     def hook(module: Any, inputs: Any, output: Tensor) -> None:
-        record.blocks.append(Choice(0, scores.pop(), output[0]))
+        visible = (inputs[2][0] + 1) // module.compress_rate
+        ranked = scores.pop()
+        block = torch.arange(ranked.shape[1], device=ranked.device)
+        record.blocks.append(Choice(0, ranked.masked_fill(block >= visible[:, None], -torch.inf), output[0]))
 
     return hook

@@ -22,7 +22,7 @@ def _exact_scale(amax: float, limit: float) -> float:
     return math.ldexp(1.0, exponent)
 
 
-def _exact_fp8(rows: np.ndarray, rope_dim: int) -> np.ndarray:
+def exact_fp8(rows: np.ndarray, rope_dim: int) -> np.ndarray:
     """Rounded values (n, d) float64 of float32 rows (n, d)."""
     result = torch.from_numpy(rows).to(torch.bfloat16).double().numpy()
     plain = rows.shape[1] - rope_dim
@@ -35,7 +35,7 @@ def _exact_fp8(rows: np.ndarray, rope_dim: int) -> np.ndarray:
     return result
 
 
-def _exact_fp4(rotated: np.ndarray) -> np.ndarray:
+def exact_fp4(rotated: np.ndarray) -> np.ndarray:
     result = np.empty(rotated.shape)
     for row in range(rotated.shape[0]):
         for start in range(0, rotated.shape[1], 32):
@@ -75,7 +75,7 @@ def test_fp8_rows_are_e4m3_by_groups_of_64_and_bfloat16(d: int, rope_dim: int) -
     format = Fp8Rows(d, rope_dim)
     stored = format.store(torch.from_numpy(rows))
     assert stored.dtype == torch.uint8
-    assert np.array_equal(format.load(stored).double().numpy(), _exact_fp8(rows, rope_dim))
+    assert np.array_equal(format.load(stored).double().numpy(), exact_fp8(rows, rope_dim))
     if rope_dim:
         _check_single(format, d, rows)
 
@@ -113,7 +113,7 @@ def test_keys_are_rotated_then_rounded_to_four_bits(d: int) -> None:
     format = Fp4Keys(d)
     rotated = (torch.from_numpy(rows) @ hadamard.matrix(d)).numpy()
     loaded = format.load(format.store(torch.from_numpy(rows)))
-    assert np.array_equal(loaded.double().numpy(), _exact_fp4(rotated))
+    assert np.array_equal(loaded.double().numpy(), exact_fp4(rotated))
     queries = torch.from_numpy(rows).view(4, 10, d)
     assert torch.equal(format.query(queries).view(-1, d), loaded)
 
@@ -139,7 +139,7 @@ def test_single_queries_are_rounded_like_many() -> None:
     query = torch.randn(8, 32, generator=torch.Generator().manual_seed(0))
     format = Fp4Keys(32)
     rotated = (query @ format.rotation).numpy()
-    assert np.array_equal(single_row(format, 32).query(query.numpy()), _exact_fp4(rotated).astype(np.float32))
+    assert np.array_equal(single_row(format, 32).query(query.numpy()), exact_fp4(rotated).astype(np.float32))
 
 
 def test_plain_rows_come_back_as_stored() -> None:
