@@ -6,8 +6,8 @@ whatever the reason, the process ends at once: an app that was killed leaves not
 
 Standard output and error are FILE. A flood of output moves it to FILE.1 and starts it again.
 
-Threads: torch computes with one a physical core, unless OMP_NUM_THREADS or --threads say otherwise, at a
-lower priority than the app's, so that the screen stays fluent on a machine with few cores.
+Threads: it computes with one a physical core, unless OMP_NUM_THREADS or --threads say otherwise, at a lower
+priority than the app's, so that the screen stays fluent on a machine with few cores.
 """
 
 import argparse
@@ -48,6 +48,7 @@ from dsv4chat.runtime.protocol import (
     frame,
     read_request,
 )
+from dsv4chat.runtime.threads import decide_threads
 
 if TYPE_CHECKING:
     from dsv4chat.runtime.engine import Engine
@@ -61,10 +62,8 @@ PROGRESS_SECONDS = 0.05
 class Server:
     """One connection. Requests come in through a reader thread; `run` does the work in the caller's."""
 
-    def __init__(self, connection: socket.socket, threads: int | None = None) -> None:
-        """`threads`: of torch; None leaves the choice to the runtime."""
+    def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._threads = threads
         self._sending = threading.Lock()
         self._work: queue.SimpleQueue[Load | Generate | Drop] = queue.SimpleQueue()
         # Turns asked to stop, also ones still waiting; a turn's number is used once.
@@ -131,9 +130,7 @@ class Server:
     def _load(self, request: Load) -> None:
         self._send(Loading(stage="Starting the runtime"))
         from dsv4chat.runtime.engine import Engine  # here, because importing torch takes a second or more
-        from dsv4chat.runtime.placement import use_threads
 
-        use_threads(self._threads)
         # The old model goes first: two may not fit.
         self._engine = None
         progress = _Progress(self._send)
@@ -294,15 +291,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="dsv4chat.runtime.child", description=__doc__.splitlines()[0])
     parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
     parser.add_argument("--log", help="the file that standard output and error are")
-    parser.add_argument("--threads", type=int, help="threads torch computes with")
+    parser.add_argument("--threads", type=int, help="threads to compute with")
     options = parser.parse_args()
     faulthandler.enable()
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
+    threads = decide_threads(options.threads)
     if options.log:
         threading.Thread(target=_limit_log, args=(options.log,), name="log", daemon=True).start()
-    _log(f"dsv4chat runtime, protocol {PROTOCOL_VERSION}, process {os.getpid()}")
-    Server(socket.socket(fileno=options.fd), options.threads).run()
+    _log(f"dsv4chat runtime, protocol {PROTOCOL_VERSION}, process {os.getpid()}, {threads} threads")
+    Server(socket.socket(fileno=options.fd)).run()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""What "auto" means: where a model runs, in which formats and with how many threads."""
-
-import os
-from pathlib import Path
+"""What "auto" means: where a model runs, and in which formats."""
 
 import torch
 
@@ -35,31 +32,3 @@ def _choose(name: str, value: str, values: tuple[str, ...], default: str) -> str
     if value not in values:
         raise EngineError(f"{name} is {value!r}; it must be auto, {', '.join(values[:-1])} or {values[-1]}.")
     return value
-
-
-def use_threads(count: int | None = None) -> int:
-    """Let torch compute with `count` threads; by default OMP_NUM_THREADS, else one a physical core.
-
-    A second thread on the same core finds its units busy and only takes time from other programs.
-    """
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    count = count or (int(asked) if asked.isdecimal() else 0) or physical_cores()
-    torch.set_num_threads(count)
-    return count
-
-
-def physical_cores() -> int:
-    """The cores this process may run on, hardware threads of one core counted once."""
-    if not hasattr(os, "sched_getaffinity"):  # macOS, whose processors have one thread a core or share evenly
-        return os.cpu_count() or 1
-    usable = os.sched_getaffinity(0)
-    siblings = {_siblings(processor) for processor in usable}
-    return max(1, len(siblings))
-
-
-def _siblings(processor: int) -> str:
-    path = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
-    try:
-        return path.read_text(encoding="ascii").strip()
-    except OSError:
-        return str(processor)

@@ -346,3 +346,15 @@ def test_a_crash_in_native_code_leaves_its_place_in_the_log(fresh, folder):
     assert fresh.wait(5) == -signal.SIGSEGV
     assert "Segmentation fault" in fresh.log.read_text()
     assert "child.py" in fresh.log.read_text()
+
+
+def test_threads_are_decided_before_the_libraries_are_imported(monkeypatch):
+    from dsv4chat.runtime import threads
+
+    for variable in threads.VARIABLES:
+        monkeypatch.setenv(variable, "")
+    assert threads.decide_threads() == threads.physical_cores() >= 1
+    assert threads.physical_cores() <= os.cpu_count()
+    assert threads.decide_threads(3) == 3
+    assert {os.environ[variable] for variable in threads.VARIABLES} == {"3"}
+    assert threads.decide_threads() == 3
