@@ -1,4 +1,4 @@
-"""How many threads torch and numpy compute with. To be decided before either is imported: both read it then."""
+"""How many threads torch and numpy compute with; decided before either is imported, for both read it then."""
 
 import os
 from pathlib import Path
