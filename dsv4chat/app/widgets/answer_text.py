@@ -4,8 +4,8 @@ from textual.containers import Vertical
 
 from dsv4chat.app.blocks import BlockSplitter
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.finished_markdown import FinishedMarkdown
 from dsv4chat.app.widgets.growing_text import GrowingText
-from dsv4chat.app.widgets.markdown_block import MarkdownBlock
 
 
 class AnswerText(Vertical):
@@ -22,7 +22,7 @@ class AnswerText(Vertical):
 
     def on_mount(self) -> None:
         if self._whole:
-            self.mount(MarkdownBlock(self._whole))
+            self.mount(FinishedMarkdown(self._whole))
 
     @property
     def source(self) -> str:
@@ -44,7 +44,7 @@ class AnswerText(Vertical):
             return
         with self.app.batch_update():
             tail, self._tail, self._shown = self._tail, None, 0
-            await self.mount(MarkdownBlock("\n".join(blocks)))
+            await self.mount(FinishedMarkdown("\n".join(blocks)))
             if tail is not None:
                 await tail.remove()
             self._show_tail()

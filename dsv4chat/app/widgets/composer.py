@@ -39,7 +39,7 @@ class Composer(TextArea):
             highlight_cursor_line=False,
             placeholder="Message",
         )
-        self._waiting_for = ""
+        self._waiting_for = self._waiting_text = ""
 
     @property
     def waiting(self) -> bool:
@@ -48,7 +48,7 @@ class Composer(TextArea):
 
     def wait_for(self, reason: str) -> None:
         """Mark the text as to be sent, and why it is not yet; "" ends the waiting."""
-        self._waiting_for = reason
+        self._waiting_for, self._waiting_text = reason, self.text
         self.set_class(bool(reason), "-waiting")
         self.border_subtitle = f"sent {reason} · Esc keeps it here" if reason else ""
 
@@ -65,7 +65,7 @@ class Composer(TextArea):
             await super()._on_key(event)
 
     def on_text_area_changed(self) -> None:
-        if self.waiting:
+        if self.waiting and self.text != self._waiting_text:
             self.wait_for("")
 
     def get_line(self, line_index: int) -> Text:

@@ -8,7 +8,7 @@ from dsv4chat.app.wording import seconds, size
 from dsv4chat.runtime.protocol import Loading
 from dsv4chat.visible import visible
 
-_BAR = 20  # cells
+_BAR = 12  # cells
 
 
 class EngineBanner(Static):

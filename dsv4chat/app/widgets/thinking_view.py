@@ -56,7 +56,7 @@ class ThinkingView(Vertical):
     async def on_mount(self) -> None:
         self._show_header()
         if self.unfolded:
-            await self.watch_unfolded(True)
+            await self._unfold()
 
     @property
     def text(self) -> str:
@@ -89,14 +89,17 @@ class ThinkingView(Vertical):
         if not self.is_mounted:
             return
         if unfolded and self._body is None:
-            self._text = GrowingText(self.text)
-            self._body = VerticalScroll(self._text, can_focus=True)
-            await self.mount(self._body)
-            self._body.anchor()
+            await self._unfold()
         elif not unfolded and self._body is not None:
             body, self._body, self._text = self._body, None, None
             await body.remove()
         self._show_header()
+
+    async def _unfold(self) -> None:
+        self._text = GrowingText(self.text)
+        self._body = VerticalScroll(self._text, can_focus=True)
+        await self.mount(self._body)
+        self._body.anchor()
 
     def _show_header(self) -> None:
         mark = "▾" if self.unfolded else "▸"

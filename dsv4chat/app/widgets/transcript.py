@@ -135,6 +135,15 @@ class Transcript(VerticalScroll, can_focus=True):
         for message in self._mounted:
             set_unfolded(message, unfolded)
 
+    def release_anchor(self) -> None:
+        """Textual lets go of the end at every scrolling, also one that goes nowhere: take it again then."""
+        super().release_anchor()
+        self.call_after_refresh(self._anchor_again)
+
+    def _anchor_again(self) -> None:
+        if not self.at_end and self.scroll_target_y >= self.max_scroll_y:
+            self.to_end()
+
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         # Textual re-engages a released anchor only at a position that is the end at that very moment; with

@@ -8,7 +8,7 @@ from dsv4chat.app.styles import beside
 from dsv4chat.visible import visible
 
 
-class MarkdownBlock(Markdown):
+class FinishedMarkdown(Markdown):
     """One or more finished top-level blocks. Links are not followed, only `LinkClicked` is posted."""
 
     DEFAULT_CSS = beside(__file__)
