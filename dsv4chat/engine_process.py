@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +158,7 @@ class EngineProcess:
             )
         return hello
 
-    async def load(self, request: Load | None = None) -> AsyncIterator[Loading | Ready]:
+    async def load(self, request: Load | None = None) -> AsyncGenerator[Loading | Ready, None]:
         """Load a model; the last item is `Ready`. Raises EngineFailed (damaged file, ...), EngineDied."""
         self._load = asyncio.Queue()
         self._send(request or Load())
@@ -182,7 +182,7 @@ class EngineProcess:
         conversation: str = "default",
         boundaries: Sequence[int] = (),
         alternatives: int = 0,
-    ) -> AsyncIterator[Prefill | Token | Finished]:
+    ) -> AsyncGenerator[Prefill | Token | Finished, None]:
         """Continue `ids`; the last item is `Finished`. Leaving the loop early stops the turn.
 
         Raises EngineFailed (prompt too long, bad parameters, ...) and EngineDied.

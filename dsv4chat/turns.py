@@ -11,7 +11,8 @@ Errors of the engine (`EngineFailed`, `EngineDied`) come out of `events()`; befo
 flushed, so `turn.message` holds the partial answer and `turn.rest` the events that were still held back.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -33,8 +34,8 @@ class TokenSource(Protocol):
         conversation: str = "default",
         boundaries: Sequence[int] = (),
         alternatives: int = 0,
-    ) -> AsyncIterator[Prefill | Token | Finished]:
-        """Continue `ids`; the last item is always `Finished`."""
+    ) -> AsyncGenerator[Prefill | Token | Finished, None]:
+        """Continue `ids`; the last item is always `Finished`. Closed early, it stops the turn."""
         ...
 
     def stop(self) -> None:
@@ -185,23 +186,28 @@ class Turn:
         """End the turn after the current token; `events()` then ends with `TurnFinished`."""
         self._engine.stop()
 
-    async def events(self) -> AsyncIterator[TurnEvent]:
-        """Run the turn. Raises what the engine raises, after flushing the parser."""
+    async def events(self) -> AsyncGenerator[TurnEvent, None]:
+        """Run the turn. Raises what the engine raises, after flushing the parser.
+
+        Whoever may leave it early should close it (contextlib.aclosing): that stops the engine.
+        """
         yield TurnStarted(len(self.prompt_ids), self.thinking)
+        generation = self._engine.generate(
+            self.prompt_ids,
+            self._sampling,
+            conversation=self._conversation_id,
+            boundaries=self.boundaries,
+            alternatives=self._alternatives,
+        )
         try:
-            async for item in self._engine.generate(
-                self.prompt_ids,
-                self._sampling,
-                conversation=self._conversation_id,
-                boundaries=self.boundaries,
-                alternatives=self._alternatives,
-            ):
-                if isinstance(item, Prefill):
-                    yield TurnPrefill(item.done, item.total, item.reused)
-                elif isinstance(item, Token):
-                    yield self._token(item)
-                else:
-                    yield self._finished(item)
+            async with aclosing(generation):
+                async for item in generation:
+                    if isinstance(item, Prefill):
+                        yield TurnPrefill(item.done, item.total, item.reused)
+                    elif isinstance(item, Token):
+                        yield self._token(item)
+                    else:
+                        yield self._finished(item)
         finally:
             # After a proper end nothing is left and this does nothing.
             self.rest = tuple(self._parser.finish("stopped"))

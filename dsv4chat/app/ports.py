@@ -1,6 +1,6 @@
 """What the app needs of an engine: the child process is one, a scripted one in tests another."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -27,7 +27,7 @@ class Engine(Protocol):
         conversation: str = "default",
         boundaries: Sequence[int] = (),
         alternatives: int = 0,
-    ) -> AsyncIterator[Prefill | Token | Finished]: ...
+    ) -> AsyncGenerator[Prefill | Token | Finished, None]: ...
 
     def stop(self) -> None: ...
 

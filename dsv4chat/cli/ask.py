@@ -163,8 +163,9 @@ class _Asking:
         sampling = override(model_sampling(folder), question.sampling)
         turn = self._turn = Turn(engine, tokenizer, choice.profile, conversation, sampling=sampling)
         try:
-            async for event in turn.events():
-                self._output.event(event)
+            async with contextlib.aclosing(turn.events()) as events:
+                async for event in events:
+                    self._output.event(event)
         except BaseException:
             self._output.rest(turn.rest)
             raise
