@@ -10,6 +10,7 @@ raw little-endian numbers for each array:
     conv_mask         uint8  (C,)    1: this token is something the model should say (in an assistant turn,
                                      </think> and EOS included); 0: prompt, tools, user text, <think> openers.
                                      mask[i] belongs to ids[i] as a *target*
+                                     (zeros may get a small weight, so that text after EOS stays sensible)
     heldout_ids / heldout_offsets / heldout_mask   the same for conversations never trained on
 """
 
