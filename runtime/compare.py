@@ -4,7 +4,7 @@ A difference between two float32 implementations is rounding, or a mistake. Roun
 decision whose candidates lie closer together than the rounding itself; from there on the two compute
 different things. Such a decision is accepted as equal, and what depends on it left out, only if in the
 reference's own scores the candidates exchanged lie no further apart than twice the scores' measured
-difference elsewhere.
+difference elsewhere, which itself has to be of the size of rounding.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ from dsv4chat.runtime.reference import Reference
 from dsv4chat.runtime.trace import Choice, LayerTrace, Trace
 
 TOLERANCE = 1e-4
+ROUNDING = 1e-4  # of scores, relative to the largest: what float32 arithmetic may differ by
 
 
 @dataclass(frozen=True)
@@ -185,15 +186,19 @@ def _turned(layer: int, mine: LayerTrace, other: LayerTrace) -> list[Turned]:
 
 
 def _measured_error(mine: Sequence[Choice], other: Sequence[Choice]) -> float:
-    """Largest difference of scores over the decisions that both sides took alike."""
+    """Largest difference of scores over the decisions that both sides took alike.
+
+    A difference beyond ROUNDING of the scores' size is a mistake, and counts only up to there.
+    """
     theirs = {row: (scores, _members(chosen)) for row, scores, chosen in _rows(other)}
-    error = 0.0
+    error = size = 0.0
     for row, scores, chosen in _rows(mine):
         reference, members = theirs[row]
         if members == _members(chosen):
             difference = torch.where(torch.isfinite(scores), scores - reference[: scores.shape[0]], 0.0)
             error = max(error, float(difference.abs().max()))
-    return error
+        size = max(size, float(torch.where(torch.isfinite(reference), reference, 0.0).abs().max()))
+    return min(error, ROUNDING * max(1.0, size))
 
 
 def _exchanged(scores: Tensor, gained: set[int], lost: set[int]) -> float:
