@@ -1,5 +1,4 @@
-"""Reading one tool call: its parameters become the JSON text of its arguments, piece by piece, and it is
-checked.
+"""Reading one tool call: it is checked, and its parameters become the JSON text of its arguments.
 
 The pieces joined are always JSON and always what the finished call holds. A text value is passed on as it
 arrives; a JSON value is kept until its end, because only then it is known whether it is JSON or has to be
@@ -89,8 +88,7 @@ class CallReader:
         self._errors.append(error)
 
     def end(self, error: str | None) -> tuple[list[Event], ToolCall]:
-        """The call is over; `error` says what broke it off, if something did, and then is all that is
-        said."""
+        """The call is over; `error` says what broke it off, if something did. No other fault is told then."""
         events: list[Event] = []
         if self._in_value:
             events += self.end_parameter()
@@ -102,7 +100,7 @@ class CallReader:
             shown = stray if len(stray) <= _LONGEST_STRAY else stray[:_LONGEST_STRAY] + "..."
             self._errors.append(f"There is text outside of the parameters: {shown}")
         call = ToolCall(
-            id=f"call_{self._index}",
+            id=f"call_{self._index:02}",
             name=self._name,
             arguments="".join(self._arguments),
             valid=not self._errors,

@@ -11,8 +11,7 @@ from typing import Any
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text. ValueError for anything else, infinite numbers and half surrogates
-    included."""
+    """The value of a JSON text. ValueError for all else, infinite numbers and half surrogates included."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
         if "\\u" in text:

@@ -24,14 +24,12 @@ _LONGEST = max(map(len, _BEGINNINGS))
 
 
 def visible(marked: str) -> str:
-    """Marked text as a person may see it: without control tokens, but with what only looked like
-    `｜DSML｜`."""
+    """Marked text as a person may see it: without control tokens, but with text that only looked like one."""
     return ANY_MARK.sub("", marked.replace(MARK_DSML_TEXT, DSML))
 
 
 class Lexer:
-    """`push` and `flush` return marked text. `ended` is True once a stop token came; nothing counts after
-    it."""
+    """`push` and `flush` return marked text. `ended`: a stop token came, and nothing counts after it."""
 
     def __init__(self, tokenizer: Tokenizer | None) -> None:
         self._tokenizer = tokenizer
@@ -98,8 +96,7 @@ class Lexer:
         return "".join(out)
 
     def _well_formed(self, text: str) -> str:
-        """Surrogate pairs that a sender cut in two are joined; a half without its other half becomes
-        U+FFFD."""
+        """Joins surrogate pairs that a sender cut in two; a half without its other half becomes U+FFFD."""
         if self._pairs is None:
             try:
                 text.encode("utf-8")

@@ -173,7 +173,8 @@ class CompletionParser:
             elif not self._after_tag:
                 self._say("", breaks=True)
             return at + 1
-        end = _prose_end(text, at)
+        found = _PROSE.match(text, at)
+        end = found.end() if found else at + 1
         self._say(text[at:end])
         return end
 
@@ -298,8 +299,3 @@ class CompletionParser:
                 self._events.append(event(piece))
         self._breaks.clear()
         self._fresh = self._after_tag = self._in_block = False
-
-
-def _prose_end(text: str, at: int) -> int:
-    found = _PROSE.match(text, at)
-    return found.end() if found else at + 1

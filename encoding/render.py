@@ -176,7 +176,7 @@ def _write_answer(out: SegmentList, message: Message, *, reasoning: bool) -> Non
     fresh.text(message.content)
     if message.tool_calls:
         write_calls(fresh, message.tool_calls)
-    if message.ids is None:
+    if not message.ids:
         out.extend(fresh)
     else:
         instead = fresh.finish()

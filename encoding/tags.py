@@ -74,8 +74,7 @@ def is_half_markup(text: str) -> bool:
 
 
 def next_tag(text: str, at: int) -> Tag | Literal["partial"] | None:
-    """The known tag that starts at the `<` at `at`; "partial" if more text is needed to tell; None if it is
-    none.
+    """The known tag that starts at the `<` at `at`; "partial": more text is needed to tell; None: none does.
 
     The answer for a text is the same as for any longer text, unless it is "partial".
     """

@@ -15,6 +15,8 @@ from dsv4chat.encoding import EncodingError
 def opened(source: str) -> Iterator[BinaryIO]:
     """A file, or standard input for "-", as bytes. EncodingError if it cannot be read."""
     if source == "-":
+        if sys.stdin.isatty():
+            click.echo("Reading from the terminal; end with Ctrl+D on a line of its own.", err=True)
         yield sys.stdin.buffer
         return
     try:

@@ -11,6 +11,7 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsv4chat.assets import demo_path
 from dsv4chat.encoding import (
     Conversation,
     EncodingError,
@@ -200,6 +201,13 @@ def test_kept_ids_are_rendered_as_they_are(real: Tokenizer) -> None:
     assert kept(chat, real, tools=True) == [start, end, *answer]
 
 
+def test_a_message_with_an_empty_list_of_ids_is_rendered_from_its_text(real: Tokenizer) -> None:
+    assert kept(Message("assistant", "a", ids=()), real, tools=False) == [
+        real.think_end_id,
+        *real.encode_text("a"),
+    ]
+
+
 def test_kept_ids_that_never_left_the_thinking_are_closed_or_replaced_by_the_text(real: Tokenizer) -> None:
     reasoning = tuple(real.encode_text(c)[0] for c in "hello")
     cut = Message("assistant", "", reasoning="hello", ids=reasoning)
@@ -286,3 +294,14 @@ def test_a_tokenizer_that_cannot_spell_every_byte_is_refused() -> None:
     definition["model"]["merges"] = [m for m in definition["model"]["merges"] if "a" not in m]
     with pytest.raises(EncodingError, match="256 bytes"):
         Tokenizer(json.dumps(definition))
+
+
+def test_the_demo_models_tokenizer_renders_every_golden_prompt() -> None:
+    tokenizer = Tokenizer.from_folder(demo_path())
+    cases = json.loads((Path(__file__).parents[1] / "data" / "prompts.json").read_text("utf-8"))["cases"]
+    for case in cases:
+        rendered = render(conversation_from_request(case["request"]), Profile.PREVIEW)
+        ids = tokenizer.encode(rendered).ids
+        assert tokenizer.decode(ids) == case["preview"]
+        controls = [segment.text for segment in rendered.segments if segment.kind == "control"]
+        assert [tokenizer.token_text(i) for i in ids if i in tokenizer.control_ids] == controls
