@@ -47,8 +47,9 @@ class CompletionParser:
         self._lexer = Lexer(tokenizer)
         self._tools = tools
         self._thinking = thinking
-        self._in_reasoning = thinking and not (prefix and (prefix.content or prefix.tool_calls))
-        self._fresh = not (prefix and (prefix.content or prefix.reasoning))
+        self._in_reasoning = thinking and not (prefix and _left_thinking(prefix, tokenizer))
+        # Nothing has been said yet in what is being read: line breaks before the first text do not count.
+        self._fresh = not (prefix and (prefix.reasoning if self._in_reasoning else prefix.content))
         self._buffer = ""  # marked text not decided yet: at most the beginning of a tag
         self._breaks: list[str] = []  # white space a tag would swallow and text brings back
         self._wrapper: list[str] = []  # a block's opening tag, held until a call follows it
@@ -299,3 +300,9 @@ class CompletionParser:
                 self._events.append(event(piece))
         self._breaks.clear()
         self._fresh = self._after_tag = self._in_block = False
+
+
+def _left_thinking(prefix: Message, tokenizer: Tokenizer | None) -> bool:
+    if prefix.content or prefix.tool_calls:
+        return True
+    return tokenizer is not None and tokenizer.think_end_id in (prefix.ids or ())

@@ -20,13 +20,14 @@ def opened(source: str) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     try:
-        with open(source, "rb") as file:
-            yield file
+        file = open(source, "rb")  # noqa: SIM115  (closed below; only opening may fail with this sentence)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise EncodingError(
             f"{source} cannot be read: {reason}. Give a readable file, or - for input."
         ) from None
+    with file:
+        yield file
 
 
 def decoded(raw: bytes) -> str:

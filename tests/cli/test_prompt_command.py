@@ -1,6 +1,8 @@
 """`dsv4chat prompt`: exact output, one answer a line, and a sentence for whatever is wrong."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +136,15 @@ def test_ids_without_a_tokenizer_are_a_sentence(tmp_path: Path) -> None:
 
 def test_help_says_the_exit_codes() -> None:
     assert "Exit codes" in run("--help").stdout
+
+
+def test_a_reader_that_goes_away_is_no_error_message(model: str, tmp_path: Path) -> None:
+    file = tmp_path / "many.jsonl"
+    file.write_text((json.dumps(BODY) + "\n") * 20_000)
+    command = [sys.executable, "-m", "dsv4chat", "prompt", "--jsonl", "--model", model, str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""

@@ -107,6 +107,16 @@ def test_well_formed_completions_give_the_same_events_by_ids_as_by_text(
     assert checked > 80
 
 
+def test_a_turn_stopped_right_after_its_thinking_goes_on_as_answer(real: Tokenizer) -> None:
+    ids = (*real.encode_text("r"), real.think_end_id)
+    parser = CompletionParser(
+        True, tokenizer=real, prefix=Message("assistant", "", reasoning="r", ids=ids, prefix=True)
+    )
+    for number in real.encode_text("\n\na"):
+        parser.push(real.token_text(number), number)
+    assert (parser.message().reasoning, parser.message().content) == ("", "a")
+
+
 def test_message_has_no_ids_when_a_piece_came_without_one(real: Tokenizer) -> None:
     parser = CompletionParser(False, tokenizer=real)
     parser.push("a", real.encode_text("a")[0])
