@@ -7,6 +7,7 @@ child ends itself. When the child ends in any way, every waiting call here raise
 
 import asyncio
 import contextlib
+import fcntl
 import itertools
 import os
 import signal
@@ -116,6 +117,9 @@ class EngineProcess:
             raise EngineFailed("EngineError", "This engine process was started before; make a new one.")
         self.log_path, log = new_engine_log(self._log_folder)
         ours, theirs = socket.socketpair()
+        if theirs.fileno() < 3:
+            # Someone closed our standard streams; the child's would take this number from it.
+            theirs = socket.socket(fileno=fcntl.fcntl(theirs.detach(), fcntl.F_DUPFD_CLOEXEC, 3))
         try:
             # -P: a file in the user's folder must not stand in for a module of the same name.
             command = self._command or (sys.executable, "-P", "-m", "dsv4chat.runtime.child")

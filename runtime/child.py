@@ -6,8 +6,8 @@ whatever the reason, the process ends at once: an app that was killed leaves not
 
 Standard output and error are FILE. A flood of output moves it to FILE.1 and starts it again.
 
-Threads: it computes with one a physical core, unless OMP_NUM_THREADS or --threads say otherwise, at a lower
-priority than the app's, so that the screen stays fluent on a machine with few cores.
+Threads: it computes with one a physical core, unless OMP_NUM_THREADS or --threads say otherwise, at a
+slightly lower priority than the app's, so that the screen stays fluent on a machine with few cores.
 """
 
 import argparse
@@ -53,7 +53,7 @@ from dsv4chat.runtime.threads import decide_threads
 if TYPE_CHECKING:
     from dsv4chat.runtime.engine import Engine
 
-NICENESS = 5
+NICENESS = 2
 LOG_BYTES = 4 * 2**20
 LOG_CHECK_SECONDS = 1.0
 PROGRESS_SECONDS = 0.05

@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from dsv4chat.encoding import Tokenizer
+from dsv4chat.runtime.errors import EngineError
 from dsv4chat.runtime.protocol import Alternative, SamplingParams
 from dsv4chat.runtime.sampler import Sampled, sample
 from dsv4chat.runtime.session import Session
@@ -86,7 +88,7 @@ def run_turn(
     """The tokens of one turn; `report` is filled in on the way and final however the iterator ends.
 
     should_stop is asked between chunks and between tokens. on_prefill is called with (ids fed, ids to feed,
-    ids reused), first before anything is fed.
+    ids reused), first before anything is fed. Closing the iterator early costs one step.
     """
     clock = _Clock()
     ids, tokenizer = request.ids, request.tokenizer
@@ -130,7 +132,7 @@ def run_turn(
                 return
             report.tokens += 1
             history.append(choice.id)
-            yield Token(
+            token = Token(
                 id=choice.id,
                 text=decoder.push(choice.id) if decoder else "",
                 milliseconds=milliseconds,
@@ -138,9 +140,16 @@ def run_turn(
                 residual=residual,
                 alternatives=_alternatives(choice, tokenizer),
             )
+            # A token that was handed out is fed even when it is the last one, whoever ended the turn: the
+            # next turn then prefills only what is new.
+            try:
+                yield token
+            except GeneratorExit:
+                with suppress(EngineError):  # another turn has begun: nothing to keep
+                    session.feed([token.id], plan.turn)
+                raise
             clock.lap()
-            # Fed even when it is the last one: the next turn then prefills only what is new.
-            output = session.feed([choice.id], plan.turn)
+            output = session.feed([token.id], plan.turn)
     except GeneratorExit:
         raise
     except BaseException:

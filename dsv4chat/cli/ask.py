@@ -75,6 +75,10 @@ def ask(
         sys.exit(EXIT_INTERRUPTED)
     if not text:
         raise click.UsageError("There is nothing to ask: give a PROMPT, or pipe text in.")
+    # A stream that the caller closed is None.
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - for the rest of the program
+    if sys.stdout is None:
+        raise click.ClickException("Standard output is closed, so there is nowhere to answer.")
     from dsv4chat.cli.ask_output import JsonOutput, Output, TextOutput
 
     output: Output = JsonOutput() if as_json else TextOutput(show_thinking=not hide_thinking, stats=stats)

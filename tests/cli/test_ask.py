@@ -272,6 +272,19 @@ def test_a_reader_that_leaves_is_no_error(folder):
     assert b"BrokenPipe" not in errors
 
 
+def test_closed_standard_streams_are_no_obstacle(folder):
+    options = ["--model", str(folder), "--json", "--max-tokens", "1"]
+    script = 'exec "$@" <&- 2>&-'
+    result = subprocess.run(
+        ["sh", "-c", script, "sh", *COMMAND, "hi", *options],
+        stdout=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 0
+    assert json.loads(result.stdout.splitlines()[-1])["event"] == "done"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_a_sentence(folder):
     with open("/dev/full", "wb") as full, start("hi", "--model", folder, "--json", stdout=full) as process:

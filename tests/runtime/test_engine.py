@@ -208,6 +208,7 @@ def test_leaving_the_loop_leaves_a_good_conversation(engine):
     tokens.close()
     assert engine.last_turn.reason == "stopped"
     following = [*ids, *first, 9]
+    assert engine.session().prepare(following).reused == 62
     assert ids_of(engine.generate(following, GREEDY)) == cold(engine, following)
 
 
