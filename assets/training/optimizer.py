@@ -65,12 +65,12 @@ class _Group:
         self.master = torch.cat(parts).contiguous()
         self.momentum = torch.zeros_like(self.master)
 
-    def step(self, rate: float, momentum: float, decay: float) -> None:
+    def step(self, rate: Tensor, momentum: float, decay: float) -> None:
         gradient = torch.cat([m.matrices(m.parameter.grad).float() for m in self.members])
         self.momentum.lerp_(gradient, 1 - momentum)
         update = orthogonalise(gradient.lerp_(self.momentum, momentum))
         scale = 0.2 * max(self.master.shape[1:]) ** 0.5
-        self.master.mul_(1 - rate * decay).add_(update, alpha=-rate * scale)
+        self.master.mul_(1 - rate * decay).sub_(update * (rate * scale))
 
     def values(self, member: _Matrix) -> Tensor:
         """The member's master in the parameter's shape, f32."""
@@ -112,18 +112,30 @@ class Optimizer:
         }
         self._others = others
         self._masters = [p if p.dtype == torch.float32 else p.detach().float() for p in others]
-        fused = self._masters[0].is_cuda
-        self._adam = torch.optim.AdamW(self._masters, betas=(0.9, 0.95), weight_decay=0.0, fused=fused)
+        on_gpu = self._masters[0].is_cuda
+        self._rate = torch.zeros((), device=self._masters[0].device)
+        self._adam = torch.optim.AdamW(
+            self._masters,
+            lr=self._rate,
+            betas=(0.9, 0.95),
+            weight_decay=0.0,
+            foreach=False,
+            fused=on_gpu,
+            capturable=on_gpu,
+        )
 
     @torch.no_grad()
-    def step(self, matrix_rate: float, other_rate: float, *, four_bit: bool) -> None:
-        """Update the masters from the gradients, clear these, and write the model's weights."""
+    def step(self, matrix_rate: Tensor, other_rate: Tensor, *, four_bit: bool) -> None:
+        """Update the masters from the gradients, clear these, and write the model's weights.
+
+        The rates are scalars on the model's device, so that a recorded step can be replayed with others.
+        """
         for group in self.groups:
             group.step(matrix_rate, self.momentum, self.decay)
         for parameter, master in zip(self._others, self._masters, strict=True):
             if master is not parameter:
                 master.grad = parameter.grad.float()
-        self._adam.param_groups[0]["lr"] = other_rate
+        self._rate.copy_(other_rate)
         self._adam.step()
         for group in self.groups:
             for member in group.members:
@@ -163,7 +175,9 @@ class Optimizer:
 
 
 @torch.no_grad()
-def balance(bias: Tensor, load: Tensor, *, hash_layers: int, speed: float = 1e-3) -> None:
-    """Nudge the router's bias (layers, E) towards equal load (layers, E); hash layers have none."""
+def balance(bias: Tensor, load: Tensor, speed: Tensor, *, hash_layers: int) -> None:
+    """Nudge the router's bias (layers, E) by `speed` (a scalar) towards equal load (layers, E); hash layers
+    have none.
+    """
     direction = torch.sign(load.mean(1, keepdim=True) - load)
     bias[hash_layers:] += speed * direction[hash_layers:]

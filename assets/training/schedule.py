@@ -19,6 +19,7 @@ class Schedule:
     sparse_from: float = 0.80
     four_bit_from: float = 0.80
     balance_until: float = 0.90
+    balance_speed: float = 1e-3
     pretraining: tuple[tuple[float, float], ...] = ((0.0, 0.40), (0.30, 0.10), (0.90, 0.05))
 
     def factor(self, progress: float) -> float:
@@ -28,6 +29,12 @@ class Schedule:
         if progress < self.flat_until:
             return 1.0
         return 1.0 + (self.last_factor - 1.0) * (progress - self.flat_until) / (1.0 - self.flat_until)
+
+    def rates(self, progress: float) -> tuple[float, float, float]:
+        """Learning rate of matrices, of the rest, and the speed of the routers' balancing."""
+        factor = self.factor(progress)
+        balancing = self.balance_speed if progress < self.balance_until else 0.0
+        return self.matrix_rate * factor, self.other_rate * factor, balancing
 
     def pretraining_share(self, progress: float) -> float:
         """Share of a batch's rows that are pretraining text: constant from each point to the next."""

@@ -1,6 +1,7 @@
 """Cut a small corpus out of the whole one, for the smoke run: `python -m dsv4chat.assets.training.slice`."""
 
 import argparse
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,8 @@ def first_documents(
     ids: np.ndarray, offsets: np.ndarray, mask: np.ndarray | None, count: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """The first `count` documents of at most LONGEST tokens."""
-    bounds = [
-        (int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:], strict=True) if 0 < int(b) - int(a) <= LONGEST
-    ][:count]
+    pairs = itertools.pairwise(offsets.tolist())
+    bounds = [(first, last) for first, last in pairs if 0 < last - first <= LONGEST][:count]
     chosen = np.concatenate([np.arange(a, b) for a, b in bounds])
     sizes = [b - a for a, b in bounds]
     return ids[chosen], np.cumsum([0, *sizes]), None if mask is None else mask[chosen]

@@ -17,7 +17,7 @@ from dsv4chat.assets.training.mixture import PADDING_ID, Texts, load_texts
 from dsv4chat.assets.training.packing import build
 from dsv4chat.assets.training.runlog import RunLog
 from dsv4chat.assets.training.settings import Settings, read_arguments
-from dsv4chat.assets.training.trainer import Trainer
+from dsv4chat.assets.training.trainer import NO_RATES, Trainer
 from dsv4chat.kernels.formats import to_tensor
 
 MAX_POSITION = 4096
@@ -55,6 +55,7 @@ def prepare(settings: Settings) -> None:
     torch.manual_seed(settings.seed)
     torch._dynamo.config.recompile_limit = 64  # functions are compiled once for each shape and kind of layer
     if settings.device.type == "cuda":
+        torch.cuda.set_stream(torch.cuda.Stream())  # steps are recorded later, which the first stream forbids
         torch.set_float32_matmul_precision("high")
     elif settings.smoke:
         torch.set_num_threads(1)  # small matrices gain nothing from more, and tests run beside each other
@@ -65,7 +66,7 @@ def prepare(settings: Settings) -> None:
 
 def save(trainer: Trainer, config: dict[str, object]) -> None:
     """The checkpoint, and the bf16 values of its 4-bit matrices in parts of at most 16 MB."""
-    out, masters = trainer.settings.out, trainer.optimizer.masters()
+    out, masters = trainer.settings.out, trainer.step.optimizer.masters()
     export.export(out / "demo", config, trainer.model, masters)
     parts: list[dict[str, torch.Tensor]] = [{}]
     size = 0
@@ -85,13 +86,13 @@ def measure_all(trainer: Trainer) -> None:
     log = trainer.log
     values = {}
     for four_bit in (False, True):
-        trainer.optimizer.write(four_bit=four_bit)
+        trainer.step.optimizer.write(four_bit=four_bit)
         for sparse in (False, True):
             name = f"{'nvfp4' if four_bit else 'bf16'}_{'sparse' if sparse else 'dense'}"
             values[name] = trainer.heldout_loss(sparse=sparse)
     log.write("held-out loss", **values)
     # The file itself, not what training believes it wrote: load the exported values and measure again.
-    exported = export.checkpoint_tensors(trainer.model, trainer.optimizer.masters())
+    exported = export.checkpoint_tensors(trainer.model, trainer.step.optimizer.masters())
     plain = {
         name: to_tensor(weight, torch.float32) if weight.shape and "tid2eid" not in name else weight
         for name, weight in exported.items()
@@ -164,12 +165,12 @@ def after_compiling(trainer: Trainer) -> None:
 def profile(trainer: Trainer) -> None:
     """Print the slowest GPU kernels of one compiled step of each phase."""
     for sparse in (False, True):
-        batch = next(trainer.batches)
+        batch = trainer.next_batch()
         for _ in range(3):
-            trainer._step(batch, sparse=sparse, four_bit=sparse, factor=0.0)
+            trainer.step(batch, NO_RATES, sparse=sparse)
         with torch.profiler.profile() as recorded:
-            trainer._step(batch, sparse=sparse, four_bit=sparse, factor=0.0)
-            trainer._synchronise()
+            trainer.step(batch, NO_RATES, sparse=sparse)
+            torch.cuda.synchronize()
         table = recorded.key_averages().table(
             sort_by="self_device_time_total", row_limit=45, max_name_column_width=90
         )
