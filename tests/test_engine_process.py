@@ -282,6 +282,14 @@ asyncio.run(main())
         assert await gone(child, 2)
 
 
+async def test_files_of_the_current_folder_do_not_stand_in_for_modules(tmp_path, monkeypatch):
+    for name in ("queue", "torch", "msgspec", "dsv4chat"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong module')")
+    monkeypatch.chdir(tmp_path)
+    async with EngineProcess(log_folder=tmp_path) as engine:
+        await engine.ping()
+
+
 async def test_two_engines_at_once_have_a_log_each(tmp_path):
     async with EngineProcess(log_folder=tmp_path) as one, EngineProcess(log_folder=tmp_path) as two:
         assert one.pid != two.pid
