@@ -69,6 +69,8 @@ class SamplingSettings(_Section):
     """Drop tokens less probable than this part of the most probable one."""
     repetition_penalty: float = Field(default=1.0, gt=0)
     """Above 1: tokens that were there lately become less probable."""
+    seed: int | None = Field(default=None, ge=0, lt=2**64)
+    """Repeats an answer to the same conversation; unset: another draw each time."""
     max_tokens: int | None = Field(default=None, ge=1)
     """The longest answer; unset: as long as the context lasts."""
 

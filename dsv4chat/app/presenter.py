@@ -5,6 +5,7 @@ how fast they come.
 """
 
 from collections.abc import Callable
+from pathlib import PurePath
 
 from dsv4chat.app.events import (
     AnswerEnded,
@@ -171,10 +172,11 @@ class ChatPresenter:
         self._banner.hide()
         self._status.room = ready.max_context
         self._residual.reset(ready.layer_kinds)
-        self._title.model = visible(f"{ready.model} · {ready.device}")
+        name = PurePath(ready.model).name or ready.model
+        self._title.model = visible(f"{name} · {ready.device}")
         self._welcome.show_model(
             visible(
-                f"{ready.model}: {short_count(ready.parameters)} parameters in {ready.layers} layers, "
+                f"{name}: {short_count(ready.parameters)} parameters in {ready.layers} layers, "
                 f"{size(ready.weight_bytes)} on {ready.device} · prompt profile {profile}"
             )
         )
