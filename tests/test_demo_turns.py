@@ -1,4 +1,4 @@
-"""The demo model in real turns: it answers, remembers across stops and detours, and is the same warm and cold."""
+"""The demo model in real turns: it answers, remembers across stops and detours, warm as cold."""
 
 import json
 import os
