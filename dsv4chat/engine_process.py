@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from dsv4chat.engine_errors import EngineDied, EngineFailed, describe_exit
 from dsv4chat.logs import log_tail, new_engine_log
 from dsv4chat.runtime.protocol import (
     MAX_FRAME_BYTES,
@@ -45,26 +46,10 @@ from dsv4chat.runtime.protocol import (
     read_reply,
 )
 
+__all__ = ["EngineDied", "EngineFailed", "EngineProcess"]
+
 HELLO_SECONDS = 60.0
 CLOSE_SECONDS = 2.0
-
-
-class EngineFailed(Exception):  # noqa: N818 - the name says what happened
-    """The engine refused or could not do a request; it is still there. `kind`: the error's class name."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-class EngineDied(Exception):  # noqa: N818 - the name says what happened
-    """The engine's process is gone. `log`: its log file; `last_lines`: the end of it."""
-
-    def __init__(self, cause: str, log: Path, last_lines: Sequence[str] = ()) -> None:
-        super().__init__(f"The engine's process ended: {cause}. Its log is {log}.")
-        self.cause = cause
-        self.log = log
-        self.last_lines = tuple(last_lines)
 
 
 class EngineProcess:
@@ -324,7 +309,7 @@ class EngineProcess:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             return "it closed its connection and hung, and was killed"
-        return _describe_exit(code)
+        return describe_exit(code)
 
     def _died(self, cause: str) -> EngineDied:
         return EngineDied(cause, self.log_path, log_tail(self.log_path))
@@ -343,11 +328,3 @@ class EngineProcess:
             queue.put_nowait(self._death)
         if self._load is not None:
             self._load.put_nowait(self._death)
-
-
-def _describe_exit(code: int) -> str:
-    if code >= 0:
-        return f"it exited with code {code}"
-    name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)
-    hint = " (the system may have been out of memory)" if name == "SIGKILL" else ""
-    return f"it was killed by {name}{hint}"
