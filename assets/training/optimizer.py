@@ -164,6 +164,10 @@ class Optimizer:
             if master is not parameter:
                 parameter.copy_(master)
 
+    def trained(self) -> list[Tensor]:
+        """What AdamW updates: f32 parameters and the f32 masters of 16-bit ones."""
+        return self._masters
+
     @torch.no_grad()
     def masters(self) -> dict[str, Tensor]:
         """f32 values of every matrix Muon trains, keyed "layer.name", in the parameters' shapes."""

@@ -61,6 +61,8 @@ class Step:
                 recorded[sparse] = (graph, result)
         except RuntimeError as error:
             recorded.clear()
+            for tensor in (*self.model.parameters(), *self.optimizer.trained()):
+                tensor.grad = None  # what an aborted recording left there was never computed
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
             return {"graphs": 0, "reason": str(error)[:300]}

@@ -21,7 +21,7 @@ from dsv4chat.assets.training.trainer import NO_RATES, Trainer
 from dsv4chat.kernels.formats import to_tensor
 
 MAX_POSITION = 4096
-PART_BYTES = 15_900_000
+PART_BYTES = 16_500_000
 
 
 def main(arguments: list[str] | None = None, started: float | None = None) -> None:
