@@ -55,7 +55,8 @@ def collapse(streams: Tensor, pre: Tensor) -> Tensor:
 def expand(streams: Tensor, post: Tensor, comb: Tensor, output: Tensor) -> Tensor:
     """X'_j = post_j F + sum_i comb[i, j] X_i: (n, s, d), F (n, d) -> (n, s, d), type of the streams."""
     added = post[:, :, None] * output.float()[:, None, :]
-    return torch.baddbmm(added, comb.transpose(1, 2), streams.float()).to(streams.dtype)
+    # Contiguous, or the CPU multiplies the small matrices one by one.
+    return added.baddbmm_(comb.transpose(1, 2).contiguous(), streams.float().contiguous()).to(streams.dtype)
 
 
 def head(streams: Tensor, fn: Tensor, scale: Tensor, base: Tensor, norm_eps: float, eps: float) -> Tensor:

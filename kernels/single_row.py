@@ -5,16 +5,19 @@ buffers that exist already: numpy for the arithmetic, torch for the casts that n
 values are the same.
 """
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.kv_rows import FP4_LIMIT, FP8_LIMIT, FP8_SMALLEST_AMAX, Fp4Keys, Fp8Rows, Rows
+from dsv4chat.kernels.kv_rows import FP8_LIMIT, FP8_SMALLEST_AMAX, Fp4Keys, Fp8Rows, Rows
 from dsv4chat.kernels.power_of_two import E8M0_BIAS, SMALLEST_EXPONENT
 
 Floats = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
+FP8_SMALLEST_AMAX_FLOAT32 = float(np.float32(FP8_SMALLEST_AMAX))
 
 
 class SingleRow:
@@ -55,23 +58,27 @@ class SingleFp8Row(SingleRow):
         self._plain = self.values[0, : format.plain]
         self._scales = self.bytes[codes_end : codes_end + format.groups]
         self._starts = np.arange(0, format.plain, format.group)
-        self._lengths = np.diff([*self._starts, format.plain])
+        self._groups = [
+            self.floats[start : min(start + format.group, format.plain)] for start in self._starts
+        ]
 
     def round(self, row: Floats) -> None:
         self.floats[:] = row
         self._stored_rope.copy_(self._rope)
         self._rope.copy_(self._stored_rope)
-        if not self._starts.size:
+        if not self._groups:
             return
-        plain = self.floats[: self._plain.shape[0]]
-        amax = np.maximum.reduceat(np.abs(plain), self._starts)
-        byte, scale = _scales(np.maximum(amax, np.float32(FP8_SMALLEST_AMAX)), FP8_LIMIT)
-        self._scales[:] = byte
-        spread = scale if scale.size == 1 else np.repeat(scale, self._lengths)
-        np.divide(plain, spread, out=plain)
+        magnitudes = np.abs(self.floats[: self._plain.shape[0]])
+        scales = []
+        for number, amax in enumerate(np.maximum.reduceat(magnitudes, self._starts).tolist()):
+            exponent = _scale_exponent(max(amax, FP8_SMALLEST_AMAX_FLOAT32), FP8_LIMIT)
+            scales.append(np.float32(math.ldexp(1.0, exponent)))
+            self._scales[number] = exponent + E8M0_BIAS
+            self._groups[number] /= scales[number]
         self._codes.copy_(self._plain)
         self._plain.copy_(self._codes)
-        np.multiply(plain, spread, out=plain)
+        for group, scale in zip(self._groups, scales, strict=True):
+            group *= scale
 
 
 class SingleFp4Key(SingleRow):
@@ -79,37 +86,40 @@ class SingleFp4Key(SingleRow):
 
     def __init__(self, format: Fp4Keys, d: int) -> None:
         super().__init__(format, d)
-        self._rotation = format.rotation.numpy()
-        self._boundaries = format.boundaries.numpy()
-        self._pairs = format.pairs.numpy()
-        self._half = format.codes
+        self._rotation: Floats = format.rotation.numpy()
         self._group = format.group
+        self._packed = self.bytes[: format.codes]
+        self._scales = self.bytes[format.codes :]
+        # Twice a magnitude -> its code.
+        self._codes = np.zeros(13, np.uint8)
+        self._codes[[0, 1, 2, 3, 4, 6, 8, 12]] = range(8)
 
     def round(self, row: Floats) -> None:
-        packed, byte, scale = self._pack(row[None])
-        self.bytes[: self._half] = packed[0]
-        self.bytes[self._half :] = byte[0]
-        self.floats[:] = self._unpack(packed, scale)[0]
+        values, exponent = self._round(row[None])
+        np.ldexp(values, exponent, out=self.floats.reshape(values.shape))
+        codes = self._codes[np.abs(values * 2).astype(np.intp)].reshape(-1)
+        codes |= np.signbit(values).reshape(-1).astype(np.uint8) << 3
+        self._packed[:] = codes[0::2] | (codes[1::2] << 4)
+        self._scales[:] = exponent[:, 0] + E8M0_BIAS
 
     def query(self, query: Floats) -> Floats:
-        packed, _, scale = self._pack(query)
-        return self._unpack(packed, scale)
+        values, exponent = self._round(query)
+        rounded: Floats = np.ldexp(values, exponent).reshape(query.shape)
+        return rounded
 
-    def _pack(self, rows: Floats) -> tuple[Bytes, Bytes, Floats]:
-        """Codes (n, d / 2), scale bytes and scales (n, d / group) of rows before their rotation."""
-        n = rows.shape[0]
-        grouped = np.dot(rows, self._rotation).reshape(n, -1, self._group)
-        byte, scale = _scales(np.abs(grouped).max(axis=2), FP4_LIMIT)
-        scaled = (grouped / scale[:, :, None]).reshape(n, -1)
-        codes = np.searchsorted(self._boundaries, np.abs(scaled)).astype(np.uint8) | (scaled < 0) * np.uint8(
-            8
-        )
-        return codes[:, 0::2] | (codes[:, 1::2] << 4), byte, scale
-
-    def _unpack(self, packed: Bytes, scale: Floats) -> Floats:
-        n = packed.shape[0]
-        values: Floats = self._pairs[packed].reshape(n, -1, self._group) * scale[:, :, None]
-        return values.reshape(n, -1)
+    def _round(self, rows: Floats) -> tuple[Floats, npt.NDArray[np.int32]]:
+        """E2M1 values (groups, group) of the rotated rows (n, d), and the exponents (groups, 1) of their
+        scales.
+        """
+        grouped = np.dot(rows, self._rotation).reshape(-1, self._group)
+        # Exact scale: the smallest power of two s with amax <= 6 s; 6 = 0.75 * 2^3.
+        mantissa, exponent = np.frexp(np.abs(grouped).max(axis=1, keepdims=True))
+        exponent += (mantissa > 0.75) - 3
+        np.maximum(exponent, SMALLEST_EXPONENT, out=exponent)
+        scaled = np.ldexp(grouped, -exponent)
+        # E2M1 has steps of 1/2 below 2, of 1 below 4 and of 2 up to 6: whole steps, ties to even.
+        step = np.maximum(np.frexp(scaled)[1] - 2, -1)
+        return np.ldexp(np.rint(np.ldexp(scaled, -step)), step), exponent
 
 
 def single_row(format: Rows, d: int) -> SingleRow:
@@ -119,10 +129,9 @@ def single_row(format: Rows, d: int) -> SingleRow:
     return SingleFp4Key(format, d) if isinstance(format, Fp4Keys) else SingleRow(format, d)
 
 
-def _scales(amax: Floats, limit: float) -> tuple[Bytes, Floats]:
-    """`power_of_two.scale_byte` and `scale_value` of numpy arrays."""
-    limit_mantissa, limit_exponent = np.frexp(np.float32(limit))
-    mantissa, exponent = np.frexp(amax)
-    exponent = exponent + ((mantissa > limit_mantissa) - limit_exponent)
-    exponent = np.minimum(np.maximum(exponent, SMALLEST_EXPONENT), E8M0_BIAS)
-    return (exponent + E8M0_BIAS).astype(np.uint8), np.ldexp(np.float32(1.0), exponent)
+def _scale_exponent(amax: float, limit: float) -> int:
+    """Exponent of the smallest power of two s with amax <= limit * s, as `power_of_two.scale_byte` has it."""
+    limit_mantissa, limit_exponent = math.frexp(limit)
+    mantissa, exponent = math.frexp(amax)
+    exponent += (mantissa > limit_mantissa) - limit_exponent
+    return min(max(exponent, SMALLEST_EXPONENT), E8M0_BIAS)
