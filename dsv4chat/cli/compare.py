@@ -65,6 +65,9 @@ def compare(
     """
     if prompt is not None and ids is not None:
         raise click.UsageError("Give --prompt or --ids, not both.")
+    from dsv4chat.runtime.threads import decide_threads
+
+    decide_threads()
     from dsv4chat.assets import demo_path
     from dsv4chat.encoding import EncodingError, Tokenizer
     from dsv4chat.runtime.checkpoint import Checkpoint
