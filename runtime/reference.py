@@ -177,7 +177,10 @@ def reference_config(config: ModelConfig) -> dict[str, Any]:
         "n_routed_experts": config.num_experts,
         "n_shared_experts": config.num_shared_experts,
         "routed_scaling_factor": config.routed_scaling_factor,
-        "max_position_embeddings": config.max_position,
+        # The reference warns of a length that is not the stretched one; its arithmetic does not use it.
+        "max_position_embeddings": config.max_position
+        if config.yarn is None
+        else int(config.yarn.factor * config.yarn.original_length),
         "rope_theta": config.rope_theta,
         "layer_types": [_KINDS[kind] for kind in config.layer_kinds],
         "compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128} | rates,
