@@ -4,6 +4,8 @@
 everything above it is taken, and of what equals it the entries of lowest index, until k are taken.
 """
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -23,3 +25,11 @@ def top_k(scores: Tensor, k: int) -> Tensor:
     missing = k - above.sum(1, keepdim=True)
     taken = above | (equal & (equal.cumsum(1) <= missing))
     return taken.nonzero()[:, 1].view(rows, k)
+
+
+def highest(scores: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int64]:
+    """`top_k` of one row on the CPU, with fewer calls: the k highest of scores (m,), k < m, ascending."""
+    threshold = np.partition(scores, scores.size - k)[scores.size - k]
+    above = np.flatnonzero(scores > threshold)
+    equal = np.flatnonzero(scores == threshold)[: k - above.size]
+    return np.sort(np.concatenate((above, equal)))

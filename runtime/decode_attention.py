@@ -9,6 +9,7 @@ import torch
 
 from dsv4chat.kernels.kv_rows import Rows
 from dsv4chat.kernels.single_row import SingleRow, single_row
+from dsv4chat.kernels.topk import highest
 from dsv4chat.runtime.attention import Attention
 from dsv4chat.runtime.compressor import Compressor
 from dsv4chat.runtime.config import ModelConfig
@@ -186,11 +187,3 @@ class RowBuffers:
     def __init__(self, rows: Rows, keys: Rows, config: ModelConfig) -> None:
         self.kv: SingleRow = single_row(rows, config.head_dim)
         self.key: SingleRow = single_row(keys, config.index_head_dim)
-
-
-def highest(scores: Floats, k: int) -> npt.NDArray[np.int64]:
-    """Indices of the k highest scores (m,), m > k, ascending; ties go to the lowest index."""
-    threshold = np.partition(scores, scores.size - k)[scores.size - k]
-    above = np.flatnonzero(scores > threshold)
-    equal = np.flatnonzero(scores == threshold)[: k - above.size]
-    return np.sort(np.concatenate((above, equal)))

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dsv4chat.kernels.topk import top_k
-from dsv4chat.runtime.decode_attention import highest
+from dsv4chat.kernels.topk import highest, top_k
 
 
 def _sorted_choice(row: list[float], k: int) -> list[int]:

@@ -107,3 +107,27 @@ def test_loading_reports_progress_and_refuses_other_types() -> None:
     assert len(calls) >= len(source.names())
     with pytest.raises(EngineError, match="float32 or bfloat16"):
         Model.load(source, CPU, torch.float16)
+
+
+@pytest.mark.parametrize("kv_dtype", ["float32", "bfloat16", "fp8"])
+def test_the_special_step_for_one_token_equals_the_general_one(model: Model, kv_dtype: str) -> None:
+    """Logits, |X| and everything in the cache, from the first token to past a heavily compressed block."""
+    assert model.decoder is not None
+    ids = random_ids(135, 160, 5)
+    special, general = (KVCache(model.config, kv_dtype, 135, CPU) for _ in range(2))
+    for token in ids:
+        fast = model.forward(token[None], special)
+        slow = model.forward(token[None], general, trace=[])
+        torch.testing.assert_close(
+            fast.logits, slow.logits, rtol=0, atol=1e-4 if kv_dtype == "float32" else 0.05
+        )
+        torch.testing.assert_close(
+            fast.residual, slow.residual, rtol=1e-5 if kv_dtype == "float32" else 0.05, atol=0
+        )
+        assert fast.logits.shape == slow.logits.shape
+    for one, other in zip(special.layers, general.layers, strict=True):
+        assert (one.values - other.values).abs().mean() < 1e-3
+        for rows, wanted in ((one.blocks, other.blocks), (one.keys, other.keys)):
+            if rows is not None and wanted is not None:
+                count = special.position // one.ratio
+                assert (rows.load(count) - wanted.load(count)).abs().mean() < 1e-3
