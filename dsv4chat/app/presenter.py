@@ -4,6 +4,7 @@ All tokens that came since the last call become one update, so that the cost of 
 how fast they come.
 """
 
+import gc
 from collections.abc import Callable
 from pathlib import PurePath
 
@@ -169,6 +170,9 @@ class ChatPresenter:
         self._status.used = ((last.prompt_tokens or 0) + (last.tokens or 0)) if last else 0
 
     def _ready(self, ready: Ready, profile: str) -> None:
+        # All that lives as long as the program is there now, a tokenizer's large tables among it: without
+        # looking through that again and again, the garbage collector never holds up the screen.
+        gc.freeze()
         self._banner.hide()
         self._status.room = ready.max_context
         self._residual.reset(ready.layer_kinds)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dsv4chat.app.presenter import ChatPresenter
     from dsv4chat.app.session import ChatSession
 
-DRAINS_A_SECOND = 25
+DRAINS_A_SECOND = 20
 PANELS_A_SECOND = 5
 
 

@@ -30,10 +30,10 @@ class EngineBanner(Static):
         parts = [f"{visible(progress.stage).capitalize() or 'Loading'} {'━' * filled}{'─' * (_BAR - filled)}"]
         if progress.bytes_total:
             parts.append(f"{size(progress.bytes_done)} of {size(progress.bytes_total)}")
-        if progress.tensors_total:
-            parts.append(f"{progress.tensors_done:,} of {progress.tensors_total:,} tensors")
         if progress.seconds_left is not None:
             parts.append(f"{seconds(progress.seconds_left)} left")
+        if progress.tensors_total:
+            parts.append(f"{progress.tensors_done:,} of {progress.tensors_total:,} tensors")
         self._show("  ".join(parts), failed=False)
 
     def show_failed(self, sentence: str, key: str) -> None:

@@ -5,6 +5,8 @@ from markdown_it.rules_core import StateCore
 from textual.widgets import Markdown
 
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.compact_list import CompactBulletList, CompactOrderedList
+from dsv4chat.app.widgets.compact_table import CompactTable
 from dsv4chat.visible import visible
 
 
@@ -12,6 +14,12 @@ class FinishedMarkdown(Markdown):
     """One or more finished top-level blocks. Links are not followed, only `LinkClicked` is posted."""
 
     DEFAULT_CSS = beside(__file__)
+    BLOCKS = {  # noqa: RUF012
+        **Markdown.BLOCKS,
+        "bullet_list_open": CompactBulletList,
+        "ordered_list_open": CompactOrderedList,
+        "table_open": CompactTable,
+    }
 
     def __init__(self, text: str) -> None:
         super().__init__(text, parser_factory=parser, open_links=False)

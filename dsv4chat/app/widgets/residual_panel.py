@@ -63,24 +63,26 @@ class ResidualPanel(Widget):
         styles = {name: self._style(name) for name in ("bar", "envelope", "label")}
         styles["bar-in-envelope"] = self._style("bar") + Style(background=self._style("envelope").foreground)
         styles |= self._heat_styles()
-        return Content("\n").join([*self._figures_lines(last), lines(rows, styles)])
+        return Content("\n").join([self._largest(last), lines(rows, styles)])
 
-    def _figures_lines(self, last: tuple[float, ...]) -> list[Content]:
+    def _largest(self, last: tuple[float, ...]) -> Content:
+        """The largest value of the last token, and between which two it usually is, if that fits."""
         top = max(last)
         usual = self.figures.usual_peak() or (top, top)
-        return [
-            Content.assemble(
-                (f"{_short(top)}", self._style("value") + Style(bold=True)),
-                (f" at layer {last.index(top) + 1}", self._style("label")),
-                (f"   usual {_short(usual[0])} – {_short(usual[1])}", self._style("label")),
-            )
-        ]
+        left = f" at layer {last.index(top) + 1}"
+        right = f"usual {_short(usual[0])} – {_short(usual[1])}"
+        gap = _WIDTH - len(_short(top)) - len(left) - len(right)
+        return Content.assemble(
+            (_short(top), self._style("value")),
+            (left, self._style("label")),
+            (" " * gap + right if gap > 0 else "", self._style("label")),
+        )
 
     def _labelled(self, picture: list[list[Cell]], top: str, bottom: str) -> list[list[Cell]]:
         last = len(picture) - 1
         labels = {0: top, last: bottom}
         return [
-            [(labels.get(index, "").rjust(_LABEL - 1) + " ", "label"), *row]
+            [(f"{labels.get(index, ''):>{_LABEL - 1}} "[:_LABEL], "label"), *row]
             for index, row in enumerate(picture)
         ]
 
@@ -89,7 +91,8 @@ class ResidualPanel(Widget):
         each = column_width(layers, width)
         kinds = self.figures.kinds
         if not each or len(kinds) != layers:
-            return [(" " * _LABEL, "label"), ("one column a layer".ljust(width), "label")]
+            words = "one column a layer" if layers <= 2 * width else "the largest of neighbouring layers"
+            return [(" " * _LABEL, "label"), (words[:width].ljust(width), "label")]
         cells: list[Cell] = [(" " * _LABEL, "label")]
         for kind in kinds:
             cells.append((_KIND_MARKS.get(kind, "?").ljust(each), "label"))

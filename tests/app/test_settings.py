@@ -1,0 +1,73 @@
+"""Settings come from one TOML file; whatever is wrong with it, the program starts and says what."""
+
+from pathlib import Path
+
+import pytest
+
+from dsv4chat.settings import AppearanceSettings, Settings, load_settings
+from dsv4chat.settings_file import peek_theme
+
+
+def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
+    loaded = load_settings(tmp_path / "settings.toml")
+    assert loaded.notice is None
+    assert loaded.settings.chat.thinking
+    assert loaded.settings.sampling.params().temperature == 1.0
+
+
+def test_a_file_and_then_the_environment_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text('[chat]\nthinking = false\neffort = "max"\n[sampling]\ntemperature = 0.5\nseed = 7\n')
+    monkeypatch.setenv("DSV4CHAT_CHAT__EFFORT", "low")
+    loaded = load_settings(path).settings
+    assert (loaded.chat.thinking, loaded.chat.effort) == (False, "low")
+    params = loaded.sampling.params()
+    assert (params.temperature, params.seed, params.top_p) == (0.5, 7, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[chat]\nthinking = 5\n", "chat.thinking"),
+        ("[chat]\nunknown = 1\n", "chat.unknown"),
+        ("[sampling]\ntop_p = 2.0\n", "sampling.top_p"),
+        ("not toml at all [", "settings.toml"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_and_the_defaults_hold(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text(text)
+    loaded = load_settings(path)
+    assert loaded.notice is not None
+    assert reason in loaded.notice
+    assert loaded.settings.chat.thinking is True
+
+
+def test_every_setting_is_documented() -> None:
+    for section in (*Settings.model_fields.values(),):
+        model = section.annotation
+        assert model is not None
+        for name, field in model.model_fields.items():
+            assert field.description, f"{model.__name__}.{name}"
+    assert AppearanceSettings.model_fields["theme"].description
+
+
+@pytest.mark.parametrize(
+    ("text", "theme"),
+    [
+        ('[appearance]\ntheme = "nord"\n', "nord"),
+        ("[appearance]\ntheme = 5\n", "dsv4-dark"),
+        ("broken [", "dsv4-dark"),
+        ("appearance = 3\n", "dsv4-dark"),
+        ("", "dsv4-dark"),
+    ],
+)
+def test_the_theme_is_read_before_the_first_paint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, theme: str
+) -> None:
+    monkeypatch.setenv("DSV4CHAT_HOME", str(tmp_path))
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "settings.toml").write_text(text)
+    assert peek_theme() == theme

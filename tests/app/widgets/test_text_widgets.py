@@ -1,0 +1,234 @@
+"""Text on the screen: growing text, answers, Markdown, thinking, tool cards; each widget alone."""
+
+import pytest
+
+from dsv4chat.app.widgets.answer_text import AnswerText
+from dsv4chat.app.widgets.finished_markdown import FinishedMarkdown
+from dsv4chat.app.widgets.growing_text import PIECE, GrowingText
+from dsv4chat.app.widgets.thinking_view import ThinkingView
+from dsv4chat.app.widgets.tool_card import ToolCard
+from dsv4chat.app.widgets.user_message import UserMessage
+from dsv4chat.encoding import ToolCall
+from dsv4chat.store import MessageRecord
+from tests.support.host import drawn, hosted
+
+
+async def test_growing_text_shows_all_pieces_in_order() -> None:
+    lines = [f"line {number}" for number in range(400)]
+    async with hosted(GrowingText, (40, 400)) as (host, pilot):
+        for line in lines:
+            host.widget.append(line + "\n")
+        await pilot.pause()
+        assert drawn(host).split("\n") == lines
+        assert len(host.widget.children) == 1 + len("\n".join(lines)) // (PIECE + 10)
+        await host.widget.clear()
+        host.widget.append("again")
+        await pilot.pause()
+        assert drawn(host) == "again"
+
+
+async def test_growing_text_takes_text_before_it_is_mounted() -> None:
+    async with hosted(lambda: GrowingText("a\n" * 3000 + "last"), (20, 10)) as (host, pilot):
+        host.screen.scroll_end(animate=False)
+        await pilot.pause()
+        assert drawn(host).endswith("last")
+
+
+async def test_growing_text_shows_markup_and_control_characters() -> None:
+    async with hosted(lambda: GrowingText("[b]x[/b] \x1b[0m \u202e")) as (host, _):
+        assert drawn(host) == "[b]x[/b] ␛[0m <U+202E>"
+
+
+async def test_an_answer_is_plain_while_open_and_markdown_when_finished() -> None:
+    async with hosted(AnswerText) as (host, pilot):
+        await host.widget.write("First **par")
+        await pilot.pause()
+        assert drawn(host) == "First **par"
+        await host.widget.write("agraph**.\n\nSecond *one*")
+        await pilot.pause()
+        assert drawn(host) == "First paragraph.\n\nSecond *one*"
+        assert len(host.widget.query(FinishedMarkdown)) == 1
+        await host.widget.finish()
+        await pilot.pause()
+        assert drawn(host) == "First paragraph.\n\nSecond one"
+        assert host.widget.source == "First **paragraph**.\n\nSecond *one*"
+
+
+async def test_an_open_fence_shows_its_code_where_it_will_stay() -> None:
+    async with hosted(AnswerText) as (host, pilot):
+        await host.widget.write("Code:\n\n```python\nx = [1]\n\ny = '[b]'\n")
+        await pilot.pause()
+        before = drawn(host)
+        assert before == "Code:\n\n x = [1]\n\n y = '[b]'"
+        await host.widget.write("```\n")
+        await pilot.pause()
+        assert drawn(host) == before
+
+
+async def test_a_whole_answer_looks_like_one_that_was_streamed() -> None:
+    text = (
+        "# Head\n\nOne *two*.\n\n- a\n- b\n\n1. c\n2. d\n\n"
+        "```\ncode\n```\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nEnd"
+    )
+    async with hosted(lambda: AnswerText(text), (50, 40)) as (host, _):
+        whole = drawn(host)
+    async with hosted(AnswerText, (50, 40)) as (host, pilot):
+        for character in text:
+            await host.widget.write(character)
+        await host.widget.finish()
+        await pilot.pause()
+        assert drawn(host) == whole
+    assert whole.split("\n") == [
+        "Head",
+        "",
+        "One two.",
+        "",
+        "• a",
+        "• b",
+        "",
+        "1. c",
+        "2. d",
+        "",
+        " code",
+        "",
+        "x  y",
+        "─  ─",
+        "1  2",
+        "",
+        "End",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("Use <div> and <script>x</script>", "Use <div> and <script>x</script>"),
+        ("<details>\nhidden\n</details>", "<details> hidden </details>"),
+        ("[name]: http://x.org\n\ntext", "[name]: http://x.org\n\ntext"),
+        ("a &#27;[31m b &#x202e; c", "a \ufffd[31m b <U+202E> c"),
+        ("![alt](http://x/y.png)", "🖼  alt"),
+        ("`[b]code[/b]`", "[b]code[/b]"),
+        ("~~gone~~", "gone"),
+        ("- [ ] open\n- [x] done", "• [ ] open\n• [x] done"),
+        ("- a\n\n  b\n- > quoted", "• a\n\n  b\n•\n  ▌ quoted"),
+        ("1) a\n2) b", "1. a\n2. b"),
+        ("9. a\n10. b", " 9. a\n10. b"),
+        ("-", "•"),
+    ],
+)
+async def test_markdown_hides_and_obeys_nothing(source: str, shown: str) -> None:
+    async with hosted(lambda: FinishedMarkdown(source)) as (host, _):
+        text = "\n".join(line.rstrip() for line in drawn(host).split("\n"))
+        if "quoted" in shown:
+            assert "quoted" in text
+        else:
+            assert text == shown
+
+
+async def test_long_items_hang_and_inner_lists_are_indented() -> None:
+    source = "- one two three four five six\n  - inner one two three\n- b\n"
+    async with hosted(lambda: FinishedMarkdown(source), (20, 20)) as (host, pilot):
+        assert drawn(host).split("\n") == [
+            "• one two three four",
+            "  five six",
+            "  ‣ inner one two",
+            "    three",
+            "• b",
+        ]
+        await pilot.resize_terminal(40, 20)
+        await pilot.pause()
+        assert drawn(host).split("\n")[0] == "• one two three four five six"
+
+
+async def test_table_columns_give_way_and_wrap_where_there_is_no_room() -> None:
+    source = "| id | text |\n|---:|:--|\n| 7 | one two three four five six |\n| 12 | x |\n"
+    async with hosted(lambda: FinishedMarkdown(source), (20, 20)) as (host, _):
+        assert drawn(host).split("\n") == [
+            "id  text",
+            "──  ────────────────",
+            " 7  one two three",
+            "    four five six",
+            "12  x",
+        ]
+
+
+async def test_a_long_list_and_a_long_table_are_one_widget_each() -> None:
+    rows = "".join(f"| {number} | x |\n" for number in range(200))
+    source = "".join(f"- item {number}\n" for number in range(200)) + f"\n| a | b |\n|---|---|\n{rows}"
+    async with hosted(lambda: FinishedMarkdown(source)) as (host, _):
+        assert len(host.widget.query("*")) == 2
+
+
+async def test_folded_thinking_writes_only_its_line() -> None:
+    async with hosted(lambda: ThinkingView(live=True)) as (host, pilot):
+        view = host.widget
+        for _ in range(50):
+            view.add("some thought ")
+            view.count(3, 0.05)
+        await pilot.pause()
+        assert drawn(host) == "▸ Thinking · 2.5 s · 150 tokens"
+        assert not list(view.query(GrowingText))
+        view.finish()
+        await pilot.pause()
+        assert drawn(host) == "▸ Thought · 2.5 s · 150 tokens"
+        view.unfolded = True
+        await pilot.pause()
+        assert "some thought some thought" in drawn(host)
+        assert view.text == "some thought " * 50
+
+
+async def test_unfolded_thinking_is_bounded_and_follows_its_end() -> None:
+    async with hosted(lambda: ThinkingView(live=True, unfolded=True), (40, 30)) as (host, pilot):
+        for number in range(100):
+            host.widget.add(f"step {number}\n")
+            await pilot.pause()
+        assert len(drawn(host).split("\n")) <= 13
+        assert "step 99" in drawn(host)
+        assert "step 50" not in drawn(host)
+
+
+async def test_a_click_on_the_line_asks_to_unfold() -> None:
+    async with hosted(lambda: ThinkingView("text", tokens=2, spent=0.5)) as (host, pilot):
+        await pilot.click(".header")
+        await pilot.pause()
+        assert [type(message) for message in host.heard if isinstance(message, ThinkingView.Toggled)]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (ToolCall("1", "clock", "{}"), ["⚙ clock", "not run"]),
+        (ToolCall("1", "sum", '{"a": 1, "b": "x\\ny"}'), ["⚙ sum", "a: 1", "b: x", "y"]),
+        (
+            ToolCall("1", "[b]x", '{"a', valid=False, error="not \x1bJSON"),
+            ["⚙ [b]x", '{"a', "invalid: not ␛JSON"],
+        ),
+        (ToolCall("1", "list", "[1, 2]"), ["[1, 2]"]),
+    ],
+)
+async def test_a_tool_card_shows_name_arguments_and_what_is_wrong(
+    call: ToolCall, expected: list[str]
+) -> None:
+    async with hosted(lambda: ToolCard(call.name, call)) as (host, _):
+        for part in expected:
+            assert part in drawn(host)
+
+
+async def test_a_tool_card_fills_while_the_call_is_written() -> None:
+    async with hosted(lambda: ToolCard("sum")) as (host, pilot):
+        host.widget.add('{"a": ')
+        await pilot.pause()
+        assert "being written" in drawn(host)
+        assert '{"a":' in drawn(host)
+        await host.widget.complete(ToolCall("1", "sum", '{"a": 1}'))
+        await pilot.pause()
+        assert "a: 1" in drawn(host)
+        assert '{"a"' not in drawn(host)
+
+
+async def test_a_question_is_shown_exactly_as_typed() -> None:
+    text = "**not bold** [b]x[/b]\n  indented\n\x1b]52;c;AA\x07"
+    record = MessageRecord(id=1, conversation=1, parent=None, role="user", content=text, created=0.0)
+    async with hosted(lambda: UserMessage(record)) as (host, _):
+        lines = [line.strip("█ ") for line in drawn(host).split("\n")]
+        assert lines == ["**not bold** [b]x[/b]", "indented", "␛]52;c;AA␇"]
