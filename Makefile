@@ -29,6 +29,9 @@ lint: $(VENV)/.dev-installed
 types: $(VENV)/.dev-installed
 	$(BIN)/mypy
 
+screenshots: $(VENV)/.dev-installed
+	$(BIN)/python docs/screenshots.py
+
 wheel: $(VENV)/.dev-installed
 	$(BIN)/python -m build --wheel
 

@@ -58,9 +58,10 @@ class EngineLink:
 
     async def start(self) -> None:
         """Start the engine and load its model; what goes wrong is told by `EngineDown`, never raised."""
-        await self.close()
-        self.state, self.ready = "starting", None
+        self.ready = None
         self._post(EngineStarting())
+        await self.close()
+        self.state = "starting"
         reading = asyncio.create_task(asyncio.to_thread(self._read))
         engine = self.engine = self._make()
         try:

@@ -28,6 +28,7 @@ class LatencyFigures:
         self.first_decode: float | None = None
         self._turn_tokens = 0
         self._turn_milliseconds = 0.0
+        self._turn_speed: float | None = None
 
     def begin_turn(self, prompt: int | None) -> None:
         """A turn starts; `prompt` is the length of its prompt in ids."""
@@ -35,6 +36,11 @@ class LatencyFigures:
         self.reused = self.fed = self.first_token = self.prefill = self.first_decode = None
         self._turn_tokens = 0
         self._turn_milliseconds = 0.0
+        self._turn_speed = None
+
+    def end_turn(self, tokens_per_second: float) -> None:
+        """The turn is over; from now on the engine's own figure of its speed is shown."""
+        self._turn_speed = tokens_per_second
 
     def token(self, milliseconds: float) -> None:
         """One more token."""
@@ -51,6 +57,8 @@ class LatencyFigures:
     @property
     def tokens_per_second(self) -> float | None:
         """Of this turn, prefill left out; None before its first token."""
+        if self._turn_speed:
+            return self._turn_speed
         if not self._turn_tokens or self._turn_milliseconds <= 0:
             return None
         return 1000 * self._turn_tokens / self._turn_milliseconds

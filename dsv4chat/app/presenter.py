@@ -150,6 +150,7 @@ class ChatPresenter:
 
     async def _finished(self, event: TurnFinished) -> None:
         figures = event.figures
+        self._latency.end_turn(figures.tokens_per_second)
         self._latency.reused = figures.reused
         self._latency.first_token = figures.ttft_ms
         self._latency.prefill = figures.prefill_ms

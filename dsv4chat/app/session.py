@@ -71,6 +71,7 @@ class ChatSession:
         self._clock = clock
         self._runner: TurnRunner | None = None
         self._turn: asyncio.Task[None] | None = None
+        self._starting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._fed: tuple[int, ...] = ()
         self._fed_conversation: int | None = None
@@ -108,8 +109,7 @@ class ChatSession:
 
     def start_engine(self) -> None:
         """Start, or start again, the engine's process and load the model."""
-        if self.link.state not in ("starting", "loading"):
-            self._begin(self._restart())
+        self._starting = self._begin(self._restart(self._starting))
 
     def submit(self, text: str) -> bool:
         """Send a message; False (and nothing happens) if it cannot be answered now."""
@@ -260,10 +260,11 @@ class ChatSession:
                 )
             )
 
-    async def _restart(self) -> None:
-        if self.busy and self._turn is not None:
-            self._turn.cancel()
-            await asyncio.wait({self._turn})
+    async def _restart(self, before: "asyncio.Task[None] | None") -> None:
+        for task in (before, self._turn):
+            if task is not None and not task.done():
+                task.cancel()
+                await asyncio.wait({task})
         self._fed = ()
         await self.link.start()
 

@@ -11,6 +11,7 @@ from textual.widget import Widget
 from textual.widgets import OptionList
 
 from dsv4chat.app.app import ChatApp
+from dsv4chat.app.presenter import ChatPresenter
 from dsv4chat.app.screens.effort_screen import EffortScreen
 from dsv4chat.app.screens.log_screen import LogScreen
 from dsv4chat.app.screens.quit_screen import QuitScreen
@@ -269,6 +270,30 @@ async def test_quitting_in_the_middle_keeps_the_partial_answer_as_interrupted(tm
     history.close()
     async with chat(Parts(tmp_path)) as (app, pilot):
         await wait_until(pilot, lambda: "interrupted" in screen_text(app))
+
+
+async def test_when_the_screen_itself_fails_the_answer_is_kept_and_the_engine_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = Parts(tmp_path, Script([THOUGHT]))
+    parts.allow = 25
+
+    async def fail(self: ChatPresenter) -> bool:
+        raise RuntimeError("a fault of the screen")
+
+    with pytest.raises(RuntimeError, match="a fault of the screen"):  # noqa: PT012 - it fails at some time
+        async with chat(parts) as (app, pilot):
+            await say(pilot, "Capital?")
+            await wait_until(pilot, lambda: tokens_shown(app) == 25)
+            monkeypatch.setattr(ChatPresenter, "drain", fail)
+            await pilot.pause(1.0)
+    assert parts.engine.closed
+    history = open_history(tmp_path).repository
+    talk = history.latest_conversation()
+    assert talk is not None
+    answer = history.path(talk.active_leaf)[-1]
+    assert (answer.state, len(answer.ids)) == ("interrupted", 25)
+    history.close()
 
 
 async def test_a_dying_engine_is_explained_and_restarted_by_a_key(tmp_path: Path) -> None:

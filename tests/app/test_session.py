@@ -422,6 +422,20 @@ async def test_an_engine_that_does_not_stop_is_told_and_can_be_restarted(
     await session.close()
 
 
+async def test_an_engine_that_hangs_while_loading_can_be_started_again(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script(pace=60.0))
+    session = parts.session()
+    await session.open_history()
+    session.start_engine()
+    await wait_for(lambda: session.link.state == "loading")
+    parts.script.pace = 0.0
+    session.start_engine()
+    await wait_for(lambda: session.can_send)
+    assert len(parts.engines) == 2
+    assert parts.engines[0].closed
+    await session.close()
+
+
 async def test_without_a_place_for_the_history_the_chat_works_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     parts = Parts(tmp_path / "file" / "data", Script([THOUGHT]))

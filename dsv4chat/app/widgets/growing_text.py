@@ -8,6 +8,7 @@ from dsv4chat.app.styles import beside
 from dsv4chat.visible import visible
 
 PIECE = 2000  # characters after which the next line starts a new piece
+LONGEST = 8000  # ... and after which a line without an end is cut at a space, or anywhere
 
 
 class GrowingText(Vertical):
@@ -31,11 +32,16 @@ class GrowingText(Vertical):
         """Add to the end."""
         self._last += text
         while len(self._last) > PIECE:
-            cut = self._last.find("\n", PIECE)
+            cut = self._last.find("\n", PIECE, LONGEST)
             if cut < 0:
-                break
+                if len(self._last) <= LONGEST:
+                    break
+                cut = self._last.rfind(" ", PIECE, LONGEST)
+            after = cut + 1
+            if cut < 0:
+                cut = after = LONGEST
             self._piece.update(Content(visible(self._last[:cut])))
-            self._last = self._last[cut + 1 :]
+            self._last = self._last[after:]
             self._piece = Static(Content(""), markup=False)
             if self.is_mounted:
                 self.mount(self._piece)

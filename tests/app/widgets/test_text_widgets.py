@@ -27,6 +27,16 @@ async def test_growing_text_shows_all_pieces_in_order() -> None:
         assert drawn(host) == "again"
 
 
+@pytest.mark.parametrize("text", ["x" * 30_000, "word " * 6000])
+async def test_a_line_without_an_end_is_cut_into_pieces_and_nothing_lost(text: str) -> None:
+    async with hosted(GrowingText, (100, 320)) as (host, pilot):
+        for start in range(0, len(text), 777):
+            host.widget.append(text[start : start + 777])
+        await pilot.pause()
+        assert drawn(host).replace("\n", "").replace(" ", "") == text.replace(" ", "")
+        assert len(host.widget.children) == 4
+
+
 async def test_growing_text_takes_text_before_it_is_mounted() -> None:
     async with hosted(lambda: GrowingText("a\n" * 3000 + "last"), (20, 10)) as (host, pilot):
         host.screen.scroll_end(animate=False)
@@ -229,6 +239,10 @@ async def test_a_tool_card_fills_while_the_call_is_written() -> None:
 async def test_a_question_is_shown_exactly_as_typed() -> None:
     text = "**not bold** [b]x[/b]\n  indented\n\x1b]52;c;AA\x07"
     record = MessageRecord(id=1, conversation=1, parent=None, role="user", content=text, created=0.0)
+    long = MessageRecord(id=1, conversation=1, parent=None, role="user", content="y" * 1_000_000, created=0.0)
+    async with hosted(lambda: UserMessage(long)) as (host, _):
+        host.screen.scroll_end(animate=False)
+        assert host.widget.size.height < 400
     async with hosted(lambda: UserMessage(record)) as (host, _):
         lines = [line.strip("█ ") for line in drawn(host).split("\n")]
         assert lines == ["**not bold** [b]x[/b]", "indented", "␛]52;c;AA␇"]
