@@ -1,20 +1,30 @@
-"""How many threads torch and numpy compute with; decided before either is imported, for both read it then."""
+"""How torch and numpy use the cores. To be decided before either is imported: both read it then.
+
+Their threads normally wait for the next piece of work by spinning. When another program wants the same cores,
+the thread that all wait for is often the one that does not run: a prefill of 20 tokens was measured at 0.4 s
+with sleeping threads and at 2 to 16 s with spinning ones, on two cores with a load of 5. So they sleep.
+"""
 
 import os
 from pathlib import Path
 
-VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+# OpenBLAS: threads sleep after 2^value cycles, 4 being the least it takes.
+WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "OPENBLAS_THREAD_TIMEOUT": "4"}
 
 
 def decide_threads(count: int | None = None) -> int:
     """Let the libraries use `count` threads; by default OMP_NUM_THREADS, else one a physical core.
 
-    A second thread on the same core finds its units busy and only takes time from other programs.
+    A second thread on the same core finds its units busy and only takes time from other programs. How threads
+    wait is left as it is where the environment says so already. Returns the number.
     """
     asked = os.environ.get("OMP_NUM_THREADS", "")
     count = count or (int(asked) if asked.isdecimal() else 0) or physical_cores()
-    for variable in VARIABLES:
+    for variable in COUNTS:
         os.environ[variable] = str(count)
+    for variable, value in WAITING.items():
+        os.environ.setdefault(variable, value)
     return count
 
 

@@ -85,19 +85,20 @@ async def test_two_conversations_in_turn_keep_their_facts(engine):
     """Probe 9: A, B, A."""
     a, b = Chat(engine, "a"), Chat(engine, "b")
     await a.say(TOLD)
-    await b.say("By the way, people call me Morvin.")
+    await b.say("By the way, people call me Selma.")
     asked = await a.say(ASKED)
     assert NAME in asked.message.content
     assert asked.figures.prefilled < 20
-    assert "Morvin" in (await b.say(ASKED)).message.content
+    assert "Selma" in (await b.say(ASKED)).message.content
 
 
-def test_any_chunking_gives_the_same_logits(engine):
-    """Probe 2."""
+def test_any_chunking_gives_the_same_logits():
+    """Probe 2, with an exact cache: FP8 rounds a value that lies between two codes to either."""
+    engine = Engine.load("demo", dtype="float32", kv_dtype="float32")
     ids = engine.require_tokenizer().encode_text("The ship sails to the island, and the crew sings. " * 12)
     whole = engine.logits(ids)
     for chunk in (1, 17, [130, len(ids) - 130]):
-        assert (engine.logits(ids, chunk) - whole).abs().max() < 2e-3 * whole.abs().max()
+        assert (engine.logits(ids, chunk) - whole).abs().max() < 1e-3
 
 
 def test_ask_streams_thinking_and_an_answer(tmp_path):

@@ -35,6 +35,9 @@ def eval_(quick: bool, only: tuple[str, ...], as_json: bool, **options: Any) -> 
     Capitals in new wordings, sums of pairs never added, names recalled after 500 tokens, tool calls,
     repetition in long texts, and open questions to which the honest answer is that it does not know.
     """
+    from dsv4chat.runtime.threads import decide_threads
+
+    decide_threads()
     from dsv4chat.encoding import EncodingError, detect_profile
     from dsv4chat.runtime import Engine
     from dsv4chat.runtime.errors import EngineError

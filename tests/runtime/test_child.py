@@ -351,10 +351,15 @@ def test_a_crash_in_native_code_leaves_its_place_in_the_log(fresh, folder):
 def test_threads_are_decided_before_the_libraries_are_imported(monkeypatch):
     from dsv4chat.runtime import threads
 
-    for variable in threads.VARIABLES:
+    for variable in (*threads.COUNTS, *threads.WAITING):
         monkeypatch.setenv(variable, "")
+        monkeypatch.delenv(variable)
     assert threads.decide_threads() == threads.physical_cores() >= 1
     assert threads.physical_cores() <= os.cpu_count()
     assert threads.decide_threads(3) == 3
-    assert {os.environ[variable] for variable in threads.VARIABLES} == {"3"}
+    assert {os.environ[variable] for variable in threads.COUNTS} == {"3"}
     assert threads.decide_threads() == 3
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    threads.decide_threads()
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
