@@ -2,9 +2,12 @@
 
 import re
 
-# C0 except newline and tab, DEL, C1, and the bidirectional controls, which reorder what stands around them.
+# C0 except newline and tab, DEL, C1, the bidirectional controls, which reorder what stands around them, and
+# half surrogate pairs, which no terminal can be sent.
 # Zero-width joiners stay: emoji and several scripts are written with them.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def visible(text: str) -> str:

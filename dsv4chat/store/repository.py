@@ -100,7 +100,7 @@ class Repository:
         with self.transaction() as connection:
             connection.execute(
                 f"UPDATE conversation SET title = ?, title_by = ? WHERE id = ?{guard}",
-                (title, by, conversation),
+                (rows.storable(title), by, conversation),
             )
 
     def delete(self, conversation: int) -> None:
@@ -162,6 +162,7 @@ class Repository:
         tool_calls: Sequence[ToolCall] = (),
     ) -> MessageRecord:
         """Add a finished message under `parent` and make it the active leaf."""
+        content, reasoning = rows.storable(content), reasoning and rows.storable(reasoning)
         with self.transaction() as connection:
             number = tree.insert(
                 connection,
@@ -213,6 +214,7 @@ class Repository:
         tool_calls: Sequence[ToolCall] = (),
     ) -> None:
         """Write what an answer says so far; `new` are its tokens from number `start` on."""
+        content, reasoning = rows.storable(content), reasoning and rows.storable(reasoning)
         with self.transaction() as connection:
             tree.update_answer(connection, self.clock(), answer, content, reasoning)
             rows.write_tool_calls(connection, answer, tool_calls)
@@ -232,6 +234,7 @@ class Repository:
         error: str | None = None,
     ) -> None:
         """Write the whole answer with its figures, and its state other than "writing"."""
+        content, reasoning = rows.storable(content), reasoning and rows.storable(reasoning)
         with self.transaction() as connection:
             tree.update_answer(connection, self.clock(), answer, content, reasoning)
             rows.write_tool_calls(connection, answer, tool_calls)

@@ -11,10 +11,19 @@ from dsv4chat.store.records import ConversationRecord, ConversationSettings, Mes
 _AT_ONCE = 500  # ids in one query
 
 
+def storable(text: str) -> str:
+    """`text` without half surrogate pairs, which UTF-8 cannot hold: U+FFFD instead."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 def settings_columns(settings: ConversationSettings) -> tuple[object, ...]:
     """system, thinking, effort, sampling, tools as they stand in the table."""
     return (
-        settings.system,
+        storable(settings.system),
         int(settings.thinking),
         settings.effort,
         json.dumps(settings.sampling, ensure_ascii=False),
@@ -92,7 +101,15 @@ def write_tool_calls(connection: sqlite3.Connection, message: int, calls: Sequen
         " call_id = excluded.call_id, name = excluded.name, arguments = excluded.arguments,"
         " valid = excluded.valid, error = excluded.error",
         [
-            (message, position, call.id, call.name, call.arguments, int(call.valid), call.error)
+            (
+                message,
+                position,
+                call.id,
+                storable(call.name),
+                storable(call.arguments),
+                int(call.valid),
+                None if call.error is None else storable(call.error),
+            )
             for position, call in enumerate(calls)
         ],
     )

@@ -211,6 +211,19 @@ def test_search_finds_words_beginnings_thoughts_and_cjk(
     assert {names[found.conversation] for found in history.search(asked)} == expected
 
 
+def test_half_surrogate_pairs_do_not_stop_anything(history: Repository) -> None:
+    talk = history.create_conversation(ConversationSettings(system="\ud800")).id
+    user = history.add_message(talk, None, "user", "a\ud83d b").id
+    history.rename(talk, "\udfff")
+    answer = history.begin_answer(talk, user, MADE, thinking=True, effort=None).id
+    history.save_progress(answer, "\ud83d", "\ud83d", 0, figures(1))
+    calls = (ToolCall("1", "\ud800", '"\ud800"'),)
+    history.finish_answer(answer, "complete", "c\ud83d", "\ud83d\ude00", 1, figures(), MADE, tool_calls=calls)
+    question, reply = history.path(answer)
+    assert question.content == "a\ufffd b"
+    assert (reply.content, reply.reasoning) == ("c\ufffd", "\U0001f600")
+
+
 def test_an_answer_becomes_findable_when_it_is_finished(history: Repository) -> None:
     talk = history.create_conversation(ConversationSettings()).id
     user = history.add_message(talk, None, "user", "q").id
