@@ -16,6 +16,8 @@ from dsv4chat.assets.training.data.corpus import load_corpus
 from dsv4chat.assets.training.packing import Batch, Documents, build, pack, shuffled_rows
 
 PADDING_ID = 2
+# What prompts weigh in the loss: enough to know how people ask, and how a chat goes on after an answer.
+PROMPT_WEIGHT = 0.05
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ def load_texts(folder: Path) -> Texts:
     corpus = load_corpus(folder)
     return Texts(
         Documents(corpus.pretrain_ids, corpus.pretrain_offsets),
-        Documents(corpus.conv_ids, corpus.conv_offsets, corpus.conv_mask),
+        Documents(corpus.conv_ids, corpus.conv_offsets, corpus.conv_mask, rest=PROMPT_WEIGHT),
         Documents(corpus.heldout_ids, corpus.heldout_offsets, corpus.heldout_mask),
     )
 

@@ -43,13 +43,15 @@ class Batch:
 
 @dataclass(frozen=True)
 class Documents:
-    """Documents of token ids back to back. mask: 1 where a token counts as a target (None: all but the
-    first).
+    """Documents of token ids back to back.
+
+    mask: 1 where a token counts as a target (None: every one does); the others weigh `rest`.
     """
 
     ids: NDArray[np.integer]
     offsets: NDArray[np.integer]
     mask: NDArray[np.integer] | None = None
+    rest: float = 0.0
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -99,7 +101,9 @@ def build(documents: Documents, rows: Sequence[Sequence[int]], row_length: int, 
             text = documents.ids[first : first + size]
             ids[r, at : at + size] = text
             targets[r, at : at + size - 1] = text[1:]
-            counted = 1 if documents.mask is None else documents.mask[first + 1 : first + size]
+            counted = 1.0
+            if documents.mask is not None:
+                counted = np.where(documents.mask[first + 1 : first + size] != 0, 1.0, documents.rest)
             weights[r, at : at + size - 1] = counted
             end = min(at + _aligned(size), row_length)
             start[r, at:end] = at

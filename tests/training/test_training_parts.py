@@ -1,5 +1,7 @@
 """The trainer's parts on their own: Sinkhorn's gradient, number formats, Muon, packing, the schedule."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -167,6 +169,8 @@ def test_a_mask_says_which_targets_count() -> None:
     text = Documents(np.arange(10, 16), np.array([0, 6]), np.array([0, 0, 1, 1, 0, 1]))
     batch = build(text, [[0]], 128, padding=2)
     assert batch.weights[0, :6].tolist() == [0, 1, 1, 0, 1, 0]
+    batch = build(dataclasses.replace(text, rest=0.25), [[0]], 128, padding=2)
+    assert batch.weights[0, :7].tolist() == [0.25, 1, 1, 0.25, 1, 0, 0]
 
 
 def test_rows_of_a_pass_are_shuffled_anew() -> None:
