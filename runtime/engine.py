@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from dsv4chat.runtime.checkpoint import Checkpoint
 from torch import Tensor
 
 from dsv4chat.assets import demo_path
 from dsv4chat.encoding import EncodingError, Tokenizer
 from dsv4chat.runtime.cache import KVCache
+from dsv4chat.runtime.checkpoint import Checkpoint
 from dsv4chat.runtime.config import ModelConfig
 from dsv4chat.runtime.errors import ContextOverflowError, EngineError, TokenizerMissingError
 from dsv4chat.runtime.generation import PrefillProgress, Token, TurnReport, TurnRequest, run_turn
