@@ -151,7 +151,7 @@ async def test_a_message_typed_during_an_answer_waits_for_its_end(tmp_path: Path
         await wait_until(pilot, lambda: tokens_shown(app) == 10)
         await say(pilot, "second")
         composer = one(app, Composer)
-        assert composer.waiting
+        await wait_until(pilot, lambda: composer.waiting)
         assert composer.text == "second"
         parts.engine.let(None)
         await answered(pilot, app, 2)
@@ -161,10 +161,10 @@ async def test_a_message_typed_during_an_answer_waits_for_its_end(tmp_path: Path
 
 
 async def test_a_message_typed_while_loading_waits_for_the_engine(tmp_path: Path) -> None:
-    parts = Parts(tmp_path, Script([THOUGHT], pace=0.15))
+    parts = Parts(tmp_path, Script([THOUGHT], pace=1.0))
     async with chat(parts, ready=False) as (app, pilot):
         await say(pilot, "early")
-        assert one(app, Composer).waiting
+        await wait_until(pilot, lambda: one(app, Composer).waiting)
         parts.script.pace = 0.0
         await answered(pilot, app)
         assert "The capital is Paris." in screen_text(app)
@@ -178,10 +178,11 @@ async def test_changing_or_escaping_a_waiting_message_keeps_it_here(tmp_path: Pa
         await wait_until(pilot, lambda: tokens_shown(app) == 10)
         await say(pilot, "second")
         composer = one(app, Composer)
+        await wait_until(pilot, lambda: composer.waiting)
         await pilot.press("x")
-        assert not composer.waiting
+        await wait_until(pilot, lambda: not composer.waiting)
         await pilot.press("enter")
-        assert composer.waiting
+        await wait_until(pilot, lambda: composer.waiting)
         await pilot.press("escape")
         await answered(pilot, app)
         assert composer.text == "secondx"

@@ -40,9 +40,9 @@ def cuts(generator: random.Random, whole: str) -> list[str]:
     return [whole[start:end] for start, end in zip([0, *places], [*places, len(whole)], strict=True)]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 async def test_random_answers_are_drawn_without_a_control_character(seed: int) -> None:
-    await show_random_answers(seed, 15)
+    await show_random_answers(seed, 7)
 
 
 @pytest.mark.soak

@@ -28,10 +28,10 @@ _KEYS = (
     ("Tab", "from the input to the conversation and back"),
     ("Ctrl+B", "show or hide the panels"),
     ("Ctrl+P", "all commands, and themes"),
+    ("Ctrl+Q", "quit"),
     ("Engine", ""),
     ("F4", "its log"),
     ("F5", "restart it"),
-    ("Ctrl+Q", "quit"),
     ("Panels", ""),
     ("Latency", "ms of the last token and of the last 512; time to the first token of this turn"),
     (
