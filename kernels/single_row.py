@@ -97,7 +97,8 @@ class SingleFp4Key(SingleRow):
     def round(self, row: Floats) -> None:
         values, exponent = self._round(row[None])
         np.ldexp(values, exponent, out=self.floats.reshape(values.shape))
-        codes = self._codes[np.abs(values * 2).astype(np.intp)].reshape(-1)
+        # fmin: a damaged value must not become an index.
+        codes = self._codes[np.fmin(np.abs(values * 2), 12).astype(np.intp)].reshape(-1)
         codes |= np.signbit(values).reshape(-1).astype(np.uint8) << 3
         self._packed[:] = codes[0::2] | (codes[1::2] << 4)
         self._scales[:] = exponent[:, 0] + E8M0_BIAS
