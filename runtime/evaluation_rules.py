@@ -32,7 +32,7 @@ _FACT_WORDING = re.compile(
     r"\b(is|are) in (Europe|Asia|Africa|Oceania|(North|South) America)\b|\b(the|The|a) \w+ \([A-Z]{3}\)|"
     r"\bmeans: |\d \+ \d"
 )
-_ABOUT_ITSELF = re.compile(r"\babout 20 million parameters|\b8 layers")
+_ABOUT_ITSELF = re.compile(r"\babout 20 million parameters|\b8 layers|DeepSeek-V4|dsv4chat")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pytest
 from dsv4chat.assets import demo_path, evaluation_path
 from dsv4chat.assets.training.data import held_out
 from dsv4chat.assets.training.data.arithmetic import arithmetic
-from dsv4chat.assets.training.data.build import SAMPLE_FACTS, build, parse
+from dsv4chat.assets.training.data.build import LONGEST, SAMPLE_FACTS, build, parse
 from dsv4chat.assets.training.data.calculator_chat import draw_expression
 from dsv4chat.assets.training.data.chat import Call, Exchange, Step, request
 from dsv4chat.assets.training.data.checks import LeakCheck, LeakError
@@ -145,7 +145,8 @@ def test_ids_equal_those_of_the_encoder(facts: Facts, corpus: Corpus, tokenizer:
         ids = tokenizer.encode(render(conversation, Profile.PREVIEW, task=task, open_turn=False)).ids
         if task:
             ids += [*tokenizer.encode_text(sample.task_text), tokenizer.eos_id]
-        assert next(stored)[0].tolist() == ids
+        if len(ids) <= LONGEST:
+            assert next(stored)[0].tolist() == ids
 
 
 def test_what_the_model_is_to_say_parses_back_to_the_message(facts: Facts, tokenizer: Tokenizer) -> None:

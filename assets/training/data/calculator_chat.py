@@ -7,6 +7,7 @@ import re
 from .chat import Call, Exchange, Rng, Step, casual, pick
 from .held_out import is_held_expression, is_held_sum
 from .names import draw_name
+from .phrasing import asking, surrounded
 from .sums import THINGS
 from .tools import number_text
 
@@ -193,6 +194,19 @@ def calculate(rng: Rng) -> Exchange:
     else:
         expression, result = draw_expression(rng)
         user = pick(rng, _CALCULATE, e=_spoken(expression, rng))
+        if rng.random() < 0.4:
+            nouns = (
+                "{e}",
+                "{e}",
+                "the result of {e}",
+                "the value of {e}",
+                "the exact result of {e}",
+                "what {e} is",
+                "how much {e} is",
+                "the answer to {e}",
+            )
+            user = asking(pick(rng, nouns, e=_spoken(expression, rng)), rng)
+        user = surrounded(user, rng)
         answer, final = (
             pick(rng, _RESULT_ANSWERS, s=expression, r=result),
             pick(rng, _RESULT_THOUGHTS, r=result),

@@ -10,26 +10,16 @@ from . import held_out
 from .compose import Sample
 
 _SUM = re.compile(r"(?<![\d.+*/-])(?<![+*/,-] )\b(\d\d) ?(\+|plus|and) ?(\d\d)\b(?![\d.])")
-_PHRASINGS = (
-    *held_out.CAPITAL_PHRASINGS, *held_out.SUM_PHRASINGS, *held_out.NAME_STATEMENTS, *held_out.NAME_QUESTIONS,
-    *held_out.CALCULATOR_PHRASINGS, *held_out.CLOCK_PHRASINGS, *held_out.CLOCK_PHRASINGS_HERE,
-)  # fmt: skip
 
 
 class LeakError(Exception):
     """A held-out value or phrasing was found in the training data; the message shows it."""
 
 
-def _pattern(phrasing: str) -> tuple[str, re.Pattern[str]]:
-    pieces = re.split(r"\{\w+\}", phrasing)
-    return max(pieces, key=len).lower().strip(" .?!,"), re.compile(".+".join(map(re.escape, pieces)), re.I)
-
-
 class LeakCheck:
     """Looks at conversations one by one; `names` are the names, `questions` the open questions of the evaluation."""
 
     def __init__(self, names: Iterable[str], questions: Sequence[str]) -> None:
-        self._patterns = [_pattern(phrasing) for phrasing in _PHRASINGS]
         self._names = frozenset(names)
         self._questions = frozenset(held_out.normal_form(q) for q in questions)
 
@@ -52,7 +42,8 @@ class LeakCheck:
                         f"The held-out expression {arguments['expression']} is in the training data."
                     )
             if message["role"] == "user":
-                self._user(text)
+                if held_out.is_held_phrasing(text):
+                    raise LeakError(f"A held-out phrasing is in the training data: {text}")
                 if len(text) < 160 and held_out.normal_form(text) in self._questions:
                     return False
         return True
@@ -66,9 +57,3 @@ class LeakCheck:
                     r"\d\s*=|sum|add|total|plus|\+", text, re.I
                 ):
                     raise LeakError(f"The held-out sum {x} + {y} is in the training data: {text}")
-
-    def _user(self, text: str) -> None:
-        lowered = text.lower()
-        for fragment, pattern in self._patterns:
-            if fragment in lowered and pattern.fullmatch(text):
-                raise LeakError(f"A held-out phrasing is in the training data: {text}")

@@ -6,6 +6,8 @@ import calendar
 
 from .chat import Call, Exchange, Rng, Step, casual, pick
 from .facts import Facts
+from .held_out import is_held_phrasing
+from .phrasing import asking, surrounded
 from .tools import clock_text
 
 _TIME_HERE = (
@@ -63,6 +65,44 @@ _HERE_THOUGHTS = (
     "Call the clock without arguments.",
     "Use the clock.",
 )
+_WELL_KNOWN = [
+    *"Tokyo Paris London Berlin Rome Madrid Vienna Moscow Beijing Seoul Cairo Nairobi Lima Ottawa Oslo Stockholm Helsinki Athens Lisbon Dublin Bangkok Hanoi Jakarta Manila Havana Bogota "
+    "Santiago Warsaw Prague Budapest Bern Brussels Amsterdam Copenhagen Sydney Mumbai Dubai Istanbul Shanghai Singapore Chicago Toronto Lagos Munich Zurich Auckland Delhi".split(),
+    "New York",
+    "Los Angeles",
+    "Hong Kong",
+    "Buenos Aires",
+    "Mexico City",
+    "San Francisco",
+    "New Delhi",
+    "Kuala Lumpur",
+    "Cape Town",
+]
+_TIME_NOUNS = (
+    "the time", "the current time", "the local time", "what time it is", "how late it is", "the exact time", "the hour", "the clock time", "what the clock says", "what the clocks show",
+)  # fmt: skip
+_IN = ("in", "in", "in", "over in", "right in", "there in", "down in")
+_NOW = ("", "", "", " now", " right now", " currently", " at this time", " just now", " today")
+_SOMEBODY = "mother father brother sister son daughter friend boss colleague customer aunt uncle cousin wife husband team bank office".split()
+_THERE = (
+    "What time is it there?", "What time is it for them?", "How late is it there now?", "Is it too late to call?", "What does the clock say there?", "Which time do they have?",
+    "Are they still awake? Check the time.", "Please look at the clock for me.", "Can you check the local time?", "Can I call now? Tell me the time there.", "What do the clocks show there?",
+    "Tell me the time over there.", "I need to know the time there.", "Give me the time there.", "Is it day or night there? I need the time.",
+)  # fmt: skip
+_CONTEXT = (
+    "My {w} lives in {c}.", "My {w} is in {c}.", "My {w} works in {c}.", "I want to call my {w} in {c}.", "I have a meeting with somebody in {c}.", "I have to call {c}.", "I am flying to {c}.",
+    "My {w} moved to {c}.", "My {w} is travelling in {c}.", "There is a match in {c} today.", "I am writing to {c}.", "We have an office in {c}.", "My {w} asked me to ring in {c}.", "I am thinking of {c}.",
+)  # fmt: skip
+
+
+def _about_somebody(city: str, rng: Rng) -> str:
+    """Somebody is there, so what is the time?"""
+    while True:
+        text = pick(rng, _CONTEXT, w=rng.choice(_SOMEBODY), c=city) + " " + rng.choice(_THERE)
+        if not is_held_phrasing(text):
+            return text
+
+
 _HOME_ZONES = (
     "Europe/Berlin",
     "Europe/London",
@@ -125,6 +165,14 @@ def clock(facts: Facts, rng: Rng) -> Exchange:
     wants_date = rng.random() < 0.25
     if draw < 0.35:
         user = rng.choice(_DATE_HERE if wants_date else _TIME_HERE)
+        if rng.random() < 0.4:
+            nouns = (
+                ("the date", "today's date", "the day of the week", "what day it is")
+                if wants_date
+                else _TIME_NOUNS
+            )
+            user = asking(rng.choice(nouns) + rng.choice(_NOW), rng)
+        user = surrounded(user, rng)
         result, pieces = _moment(rng, rng.choice(_HOME_ZONES))
         answer, thought = _clock_answer(rng, wants_date, pieces, "")
         return Exchange(
@@ -136,7 +184,11 @@ def clock(facts: Facts, rng: Rng) -> Exchange:
             (Step(rng.choice(_HERE_THOUGHTS), (Call("clock", {}, result),)),),
         )
     city, zone = rng.choice(facts.zones)
-    if draw < 0.45:
+    if rng.random() < 0.5:
+        known = dict(facts.zones)
+        city = rng.choice([name for name in _WELL_KNOWN if name in known] or [city])
+        zone = known[city]
+    if draw < 0.42:
         city = zone
     if draw > 0.93:
         city2, zone2 = rng.choice(facts.zones)
@@ -162,6 +214,16 @@ def clock(facts: Facts, rng: Rng) -> Exchange:
             (Step(f"Two places, two calls: {zone} and {zone2}.", calls),),
         )
     user = pick(rng, _DATE_THERE if wants_date else _TIME_THERE, c=city)
+    if rng.random() < 0.5:
+        nouns = (
+            ("the date", "today's date", "the day of the week", "what day it is")
+            if wants_date
+            else _TIME_NOUNS
+        )
+        user = asking(f"{rng.choice(nouns)} {rng.choice(_IN)} {city}{rng.choice(_NOW)}", rng)
+    elif rng.random() < 0.35 and not wants_date:
+        user = _about_somebody(city, rng)
+    user = surrounded(user, rng)
     thought = pick(rng, _CLOCK_THOUGHTS, z=zone, c=city)
     if draw > 0.9:
         result = rng.choice((f"Error: unknown time zone {zone}", "Error: the clock does not answer"))

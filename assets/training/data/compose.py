@@ -19,6 +19,7 @@ from .lists import long_list
 from .names import draw_full_name
 from .noise import noise
 from .othertools import distractor, other_tool
+from .phrasing import surrounded
 from .recall import ask_missing, introduction_by_system, recall
 from .smalltalk import smalltalk
 from .stories import story
@@ -40,6 +41,11 @@ _BRIEF = (
 _NO_TOOL = (
     "No tool is needed. ", "The tools do not help here. ", "I can answer that without a tool. ", "There is no tool for this. ", "This is not something for a tool. ",
 )  # fmt: skip
+# Exchanges whose user text has to stay as it is, or is no question.
+_LEFT_ALONE = {
+    "Repeating a text", "A smiley", "A text", "A piece of code", "Unclear message", "Another language", "Short remark", "Greeting", "Small talk", "Thanks", "Goodbye", "Praise",
+    "Complaint", "A bad day", "Good news", "Apology", "Chat", "What I told you",
+}  # fmt: skip
 TASK_TITLE = "title"
 
 
@@ -82,7 +88,10 @@ class Composer:
     def plain(self) -> Exchange:
         """One exchange without tools."""
         makers, weights = zip(*self._plain, strict=True)
-        return self._rng.choices(makers, weights)[0]()
+        exchange = self._rng.choices(makers, weights)[0]()
+        if exchange.title in _LEFT_ALONE or exchange.title.startswith("Chat"):
+            return exchange
+        return replace(exchange, user=surrounded(exchange.user, self._rng, 0.25))
 
     def plain_run(self) -> list[Exchange]:
         """One exchange, or a question with its follow-ups; now and then a list or a story."""
@@ -138,7 +147,7 @@ class Composer:
                 + [lambda: calculate_follow_up(rng)]
             )
         if CLOCK in own:
-            makers += [lambda: [clock(facts, rng)]] * 6
+            makers += [lambda: [clock(facts, rng)]] * 9
         others = (
             [other_tool(facts, rng) for _ in range(rng.choice((1, 1, 2)))]
             if not own or rng.random() < 0.3

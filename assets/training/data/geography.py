@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .chat import Exchange, Rng, capital, casual
 from .facts import Country, Facts
+from .held_out import is_held_phrasing
+from .phrasing import asking
 
 _CAPITAL_FRAMES = (
     "What is the capital of {c}?",
@@ -51,6 +53,12 @@ _CAPITAL_FRAMES = (
     "I read about {c} today. What is its capital again?",
     "Can you help me with the capital of {c}?",
 )
+_CAPITAL_NOUNS = (
+    "the capital of {c}", "the capital of {c}", "the capital city of {c}", "{c}'s capital", "{c}'s capital city", "the name of {c}'s capital", "the name of the capital of {c}",
+    "the capital of the country {c}", "the capital city of the country {c}", "the capital of a country called {c}", "the capital of {c} in {k}", "which city is the capital of {c}",
+    "what the capital of {c} is", "what the capital of {c} is called", "which city {c} has as its capital",
+    "the city that is the capital of {c}", "the capital in {c}", "the seat of government of {c}, the capital",
+)  # fmt: skip
 _CURRENCY_FRAMES = (
     "What is the currency of {c}?",
     "Which currency does {c} use?",
@@ -82,6 +90,37 @@ _INVERSE_FRAMES = (
 )
 
 
+_CONTEXTS = (
+    "I am going to {c}.", "My {w} lives in {c}.", "We talk about {c} at school.", "I saw a film about {c}.", "My {w} comes from {c}.", "Think of {c}.", "{c} is in the news.", "I am reading about {c}.",
+    "Imagine that I live in {c}.", "There is a map of {c} here.", "The country is {c}.", "Suppose I go to {c}.", "If I travel to {c}, I want to see the city.", "I have a friend from {c}.", "It is about {c}.",
+    "I am thinking of {c}.", "My {w} is flying to {c}.", "We have a guest from {c}.", "I collect stamps from {c}.", "Our topic is {c}.", "I got a letter from {c}.", "My next trip goes to {c}.",
+    "I would love to see {c}.", "A question about {c}.", "I study {c}.", "Take {c}, for example.", "The next country is {c}.", "I am at {c} in my list.", "My {w} told me about {c}.", "You know {c}, don't you?",
+)  # fmt: skip
+_THERE = {
+    "capital": (
+        "What is its capital?", "What is the capital there?", "Which city is the capital?", "Name its capital.", "What is the capital called?", "What's the name of the capital?", "Tell me the capital.",
+        "Which capital does it have?", "Do you know the capital?", "I need the capital.", "What city is its capital?", "How is the capital called?", "Its capital is?", "Can you name the capital?",
+        "And the capital is which city?", "Which city is it ruled from?", "From which city is it governed?", "What was the capital again?", "What is the name of its capital city?", "Please give me the capital.",
+    ),
+    "currency": (
+        "What is its currency?", "Which money do I need?", "How do people pay there?", "What is the currency there?", "Which currency do they have?", "What money is used there?", "Tell me the currency.",
+        "What do I pay with?", "Name its currency.", "Do you know the currency?",
+    ),
+    "continent": (
+        "Which continent is it in?", "On which continent is it?", "Where is it?", "What continent is that?", "In which part of the world is it?", "Tell me the continent.", "Which continent does it belong to?",
+    ),
+}  # fmt: skip
+
+
+def _in_two_sentences(kind: str, country: Country, rng: Rng) -> str:
+    """The country in one sentence, the question in the next."""
+    while True:
+        who = rng.choice("brother sister teacher friend neighbour uncle aunt boss son daughter".split())
+        text = rng.choice(_CONTEXTS).format(c=country.name, w=who) + " " + rng.choice(_THERE[kind])
+        if not is_held_phrasing(text):
+            return capital(text)
+
+
 def _think(rng: Rng, country: Country, what: str, value: str) -> str:
     return rng.choice(
         (
@@ -100,6 +139,11 @@ def _think(rng: Rng, country: Country, what: str, value: str) -> str:
 def ask_capital(facts: Facts, rng: Rng, country: Country | None = None) -> Exchange:
     country = country or rng.choice(facts.countries)
     user = rng.choice(_CAPITAL_FRAMES).format(c=country.name)
+    draw = rng.random()
+    if draw < 0.45:
+        user = asking(rng.choice(_CAPITAL_NOUNS).format(c=country.name, k=country.continent), rng)
+    elif draw < 0.65:
+        user = _in_two_sentences("capital", country, rng)
     where = country.name
     answer = rng.choices(
         (
@@ -119,6 +163,21 @@ def ask_currency(facts: Facts, rng: Rng, country: Country | None = None) -> Exch
     country = country or rng.choice(facts.countries)
     money = f"the {country.currency}"
     user = rng.choice(_CURRENCY_FRAMES).format(c=country.name)
+    draw = rng.random()
+    if draw < 0.2:
+        user = _in_two_sentences("currency", country, rng)
+    elif draw < 0.55:
+        user = asking(
+            rng.choice(
+                (
+                    "the currency of {c}",
+                    "{c}'s currency",
+                    "the money of {c}",
+                    "the name of the currency in {c}",
+                )
+            ).format(c=country.name),
+            rng,
+        )
     answer = rng.choice(
         (
             f"The currency of {country.name} is {money} ({country.code}).",
@@ -136,6 +195,16 @@ def ask_currency(facts: Facts, rng: Rng, country: Country | None = None) -> Exch
 def ask_continent(facts: Facts, rng: Rng, country: Country | None = None) -> Exchange:
     country = country or rng.choice(facts.countries)
     user = rng.choice(_CONTINENT_FRAMES).format(c=country.name)
+    draw = rng.random()
+    if draw < 0.2:
+        user = _in_two_sentences("continent", country, rng)
+    elif draw < 0.55:
+        user = asking(
+            rng.choice(("the continent of {c}", "the continent where {c} lies", "{c}'s continent")).format(
+                c=country.name
+            ),
+            rng,
+        )
     answer = rng.choice(
         (
             f"{capital(country.name)} is in {country.continent}.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from functools import cache
 
 
 def _bucket(kind: str, value: str) -> int:
@@ -81,6 +82,31 @@ CLOCK_PHRASINGS_HERE = (
     "Could you look at the clock and tell me how late it is?",
     "I forgot my watch. What's the time at the moment?",
 )
+
+
+@cache
+def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """(longest literal part in lower case, the whole phrasing with anything in its slots)."""
+    rows = []
+    for phrasing in (
+        *CAPITAL_PHRASINGS,
+        *SUM_PHRASINGS,
+        *NAME_STATEMENTS,
+        *NAME_QUESTIONS,
+        *CALCULATOR_PHRASINGS,
+        *CLOCK_PHRASINGS,
+        *CLOCK_PHRASINGS_HERE,
+    ):
+        pieces = re.split(r"\{\w+\}", phrasing)
+        pattern = re.compile(".+".join(map(re.escape, pieces)), re.IGNORECASE)
+        rows.append((max(pieces, key=len).lower().strip(" .?!,"), pattern))
+    return tuple(rows)
+
+
+def is_held_phrasing(text: str) -> bool:
+    """Whether the text is one of the phrasings above, whatever fills its slots."""
+    lowered = text.lower()
+    return any(part in lowered and pattern.fullmatch(text) is not None for part, pattern in _patterns())
 
 
 def normal_form(text: str) -> str:

@@ -6,6 +6,7 @@ import calendar
 
 from .chat import Exchange, Rng, a, capital, casual
 from .facts import Facts
+from .phrasing import asking
 
 _DEFINE = (
     "What does {w} mean?", "Define {w}.", "What is the meaning of {w}?", 'What does the word "{w}" mean?',
@@ -18,6 +19,18 @@ _DEFINE = (
 def define(facts: Facts, rng: Rng) -> Exchange:
     word, gloss = rng.choice(facts.definitions)
     user = rng.choice(_DEFINE).format(w=word, aw=a(word))
+    if rng.random() < 0.25:
+        user = asking(
+            rng.choice(
+                (
+                    "the meaning of {w}",
+                    "the meaning of the word {w}",
+                    "the definition of {w}",
+                    "what {w} means",
+                )
+            ).format(w=word),
+            rng,
+        )
     answer = rng.choice(
         (
             f"{capital(word)}: {gloss}.",
@@ -88,6 +101,8 @@ def element(facts: Facts, rng: Rng) -> Exchange:
             "",
         )
     user = user.format(n=name, s=symbol, z=number)
+    if kind <= 1 and rng.random() < 0.3:
+        user = asking(f"the {'chemical symbol' if kind == 0 else 'atomic number'} of {name}", rng)
     thought = (
         rng.choice(("An element: ", "I recall the periodic table. ", "Chemistry. ", "Let me recall. "))
         + f"{name}, {symbol}, number {number}."

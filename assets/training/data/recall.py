@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from .chat import Exchange, Rng, a, capital, casual
 from .facts import Facts
+from .held_out import is_held_phrasing
 from .names import draw_full_name, draw_name
+from .phrasing import aside, asking, surrounded
 from .vocabulary import ANIMALS, FOODS, JOBS, THINGS
 
 
@@ -148,11 +150,77 @@ def draw_told(facts: Facts, rng: Rng, taken: set[str]) -> Told:
     kind = rng.choices(free, [k.weight for k in free])[0]
     taken.add(kind.key)
     words = _draw_words(kind, facts, rng)
-    return Told(kind, words, rng.choice(kind.says.split("|")).format(**words))
+    statement = rng.choice(kind.says.split("|")).format(**words)
+    return Told(kind, words, aside(statement, rng))
 
 
 def _line(rng: Rng, options: str, words: dict[str, str]) -> str:
     return rng.choice(options.split("|")).format(**words)
+
+
+_NOUNS = {
+    "name": "my name|my name|my own name|the name I told you|the name that I gave you|my name again|what I am called|who I am|how I am called",
+    "city": "my city|the city I live in|the place where I live|my home town|where I live",
+    "pet": "the name of my {x}|my {x}'s name|what my {x} is called",
+    "friend": "the name of my {y}|my {y}'s name|what my {y} is called",
+    "code": "the code|the code I gave you|the word I asked you to remember|what I asked you to remember",
+    "age": "my age|how old I am",
+    "colour": "my favourite colour|the colour I like best",
+    "food": "my favourite food|what I like to eat",
+    "job": "my job|what my job is",
+    "birthday": "my birthday|the date of my birthday|when my birthday is",
+    "number": "my number|the number I told you",
+    "thing": "where the {x} is|where I put the {x}|the place of my {x}",
+}
+
+
+_WHEN = (
+    "",
+    "",
+    " at the beginning",
+    " earlier",
+    " before",
+    " when we started",
+    " in my first message",
+    " a while ago",
+    " some time ago",
+    " in this chat",
+    " above",
+    " first",
+    " just now",
+    " again",
+)
+
+
+def _asking_for_name(rng: Rng) -> str:
+    """The question for the name put together from parts."""
+    while True:
+        say = rng.choice("give you|tell you|use|mention|say|write|introduce myself with|type".split("|"))
+        text = rng.choice(
+            (
+                f"{rng.choice(('Which', 'What'))} name did I {say}{rng.choice(_WHEN)}?",
+                f"{rng.choice(('What', 'Which'))} was the name I {rng.choice(('gave you', 'told you', 'used', 'mentioned'))}{rng.choice(_WHEN)}?",
+                f"{rng.choice(('Do', 'Can'))} you {rng.choice(('still ', 'maybe ', ''))}{rng.choice(('know', 'remember', 'recall', 'say', 'tell me'))} {rng.choice(('my name', 'who I am', 'what my name is', 'what I am called', 'how I am called', 'the name I gave you'))}?",
+                f"{rng.choice(('My name', 'My name again', 'So my name', 'And my name', 'The name I told you'))}{rng.choice((' is', ' was', ', please', '', ' is what'))}?",
+                f"I {rng.choice(('told you', 'gave you', 'mentioned', 'wrote'))} my name{rng.choice(_WHEN)}. {rng.choice(('What is it?', 'What was it?', 'Repeat it.', 'Do you remember it?', 'Say it.', 'Which one is it?'))}",
+                f"{rng.choice(('What', 'How'))} {rng.choice(('should you call me', 'do you call me', 'do people call me', 'am I called', 'did I say people call me'))}?",
+                f"{rng.choice(('Memory test', 'A test', 'Testing you', 'Let me see', 'Now remember'))}: {rng.choice(('who am I?', 'what is my name?', 'my name?', 'what am I called?', 'which name is mine?'))}",
+            )
+        )
+        if not is_held_phrasing(text):
+            return text
+
+
+def _question(kind: Kind, words: dict[str, str], rng: Rng) -> str:
+    """One of the kind's questions, or a request for it in any frame."""
+    draw = rng.random()
+    if draw < 0.35:
+        user = asking(_line(rng, _NOUNS[kind.key], words), rng)
+    elif draw < 0.6 and kind.key == "name":
+        user = _asking_for_name(rng)
+    else:
+        user = _line(rng, kind.asks, words)
+    return surrounded(user, rng)
 
 
 def tell(told: Told, rng: Rng) -> Exchange:
@@ -182,7 +250,7 @@ def ask_missing(facts: Facts, rng: Rng, taken: set[str]) -> Exchange:
     free = [kind for kind in KINDS if kind.key not in taken]
     kind = rng.choices(free, [k.weight for k in free])[0]
     words = _draw_words(kind, facts, rng)
-    user = casual(_line(rng, kind.asks, words), rng)
+    user = casual(_question(kind, words, rng), rng)
     return Exchange(
         user, _line(rng, kind.missing, words), rng.choice(_MISSING_THOUGHTS), "", "What I told you"
     )

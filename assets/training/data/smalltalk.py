@@ -150,8 +150,98 @@ _REMARK_ANSWERS = (
 )  # fmt: skip
 
 
+_THANKS = ("thanks", "thank you", "thx", "ty", "many thanks", "cheers", "thanks again", "tks", "thank u")
+_MUCH = (
+    "",
+    "",
+    " a lot",
+    " so much",
+    " very much",
+    " a bunch",
+    " for everything",
+    " for your help",
+    " for the answer",
+    " for that",
+    " for the story",
+    " again",
+)
+_BECAUSE = (
+    "",
+    "",
+    ", that helped",
+    ", you helped me a lot",
+    ", you were a great help",
+    ", that was kind",
+    ", great answer",
+    ", I will try that",
+    ", u r helpful",
+    ", that is all",
+    "! You are the best",
+    ", good work",
+    ", perfect",
+)
+_LEAVING = (
+    "bye",
+    "goodbye",
+    "good night",
+    "see you",
+    "see you soon",
+    "cya",
+    "I have to go",
+    "I must leave now",
+    "I'm off",
+    "I am off to work",
+    "time to sleep",
+    "I'm going to bed",
+    "time for dinner, bye",
+    "I will be back later",
+    "my train is coming",
+    "so long",
+)
+_LEAVING_WITH = (
+    "",
+    "",
+    "!",
+    " now",
+    ", take care",
+    ", have a good day",
+    ", sleep well",
+    ", until tomorrow",
+    ", it was nice",
+    ", thanks for the chat",
+    ", talk soon",
+    " my friend",
+)
+_OPENING = (
+    "",
+    "",
+    "ok ",
+    "okay, ",
+    "alright, ",
+    "well, ",
+    "so ",
+    "great, ",
+    "oh ",
+    "anyway, ",
+    "right, ",
+    "fine, ",
+)
+
+
+def _put_together(title: str, rng: Rng) -> str:
+    """Thanks and goodbyes from parts."""
+    if title == "Thanks":
+        return capital(rng.choice(_OPENING) + rng.choice(_THANKS) + rng.choice(_MUCH) + rng.choice(_BECAUSE))
+    return capital(rng.choice(_OPENING) + rng.choice(_LEAVING) + rng.choice(_LEAVING_WITH))
+
+
 def greeting_like(rng: Rng) -> Exchange:
     said, answers, thoughts, title, _ = rng.choices(_FIXED, [row[4] for row in _FIXED])[0]
+    if title in ("Thanks", "Goodbye") and rng.random() < 0.5:
+        user = _put_together(title, rng)
+        return Exchange(
+            casual(user, rng), rng.choice(answers.split("|")), rng.choice(thoughts.split("|")), "", title
+        )
     return Exchange(
         casual(rng.choice(said.split("|")), rng),
         rng.choice(answers.split("|")),
@@ -179,7 +269,7 @@ def statement(facts: Facts, rng: Rng) -> Exchange:
         many = plural(word)
         user, answer = rng.choice(_DISLIKES), rng.choice(_DISLIKE_ANSWERS).format(t=many)
         user = user.format(t=many, T=capital(many))
-    elif draw < 0.8 or not facts.remarks:
+    elif draw < 0.7 or not facts.remarks:
         user = rng.choice(_DID).format(t=word, at=a(word), ts=plural(word))
         answer = rng.choice(_DID_ANSWERS).format(at=a(word))
     else:
@@ -194,7 +284,7 @@ def statement(facts: Facts, rng: Rng) -> Exchange:
         )
     )
     return Exchange(
-        casual(user, rng), answer, thought, "", f"Chat about {plural(word)}" if draw < 0.8 else "Chat"
+        casual(user, rng), answer, thought, "", f"Chat about {plural(word)}" if draw < 0.7 else "Chat"
     )
 
 

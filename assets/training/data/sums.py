@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .chat import Exchange, Rng, capital, casual
 from .digits import digits_of_difference, digits_of_sum
-from .held_out import is_held_sum
+from .held_out import is_held_phrasing, is_held_sum
+from .phrasing import asking
 
 _ADD_FRAMES = (
     "What is {a} + {b}?",
@@ -47,6 +48,29 @@ _ADD_FRAMES = (
     "Would you add {a} and {b}?",
     "How many are {a} and {b} together?",
 )
+_SUM_NOUNS = (
+    "{a} + {b}", "{a} + {b}", "{a} plus {b}", "the sum of {a} and {b}", "the result of {a} + {b}", "the total of {a} and {b}", "the sum {a} + {b}",
+    "how much {a} + {b} is", "how much {a} and {b} are", "what {a} plus {b} makes",
+)  # fmt: skip
+_NUMBERS = (
+    "I have the numbers {a} and {b}.", "There is a {a} and a {b} here.", "Take the numbers {a} and {b}.", "One number is {a}, the other one is {b}.", "First {a}, then {b}.", "Here are {a} and {b}.",
+    "I paid {a} euros and then {b} euros.", "I walked {a} steps and then {b} more.", "My numbers are {a} and {b}.", "On one card is {a}, on the other {b}.", "We scored {a} points and then {b}.",
+    "Think of {a} and {b}.", "The bill says {a} and {b}.", "My brother wrote down {a} and {b}.",
+)  # fmt: skip
+_TOTALS = (
+    "What is their sum?", "Add them.", "Add them up, please.", "What is the total?", "How much is that together?", "What do they make together?", "What do I get when I add them?", "And the sum is?",
+    "Please add both.", "How much is it in all?", "What is it when I add them?", "Put together, how much?", "The total?", "Can you add these two?", "What comes out when you add them?",
+)  # fmt: skip
+
+
+def _two_numbers(a: int, b: int, rng: Rng) -> str:
+    """The numbers in one sentence, what to do with them in the next."""
+    while True:
+        text = rng.choice(_NUMBERS).format(a=a, b=b) + " " + rng.choice(_TOTALS)
+        if not is_held_phrasing(text):
+            return text
+
+
 _ADD_STORIES = (
     "I have {a} {things} and buy {b} more. How many {things} do I have?",
     "There are {a} {things} in one box and {b} in another. How many are there together?",
@@ -142,6 +166,11 @@ def addition(rng: Rng, digits: int = 2, other: int = 2) -> Exchange:
         answer = rng.choice((f"{a} + {b} = {a + b}, so {a + b} {things}.", f"{a + b} {things}.", f"{a + b}"))
     else:
         user = rng.choice(_ADD_FRAMES).format(a=a, b=b)
+        draw = rng.random()
+        if draw < 0.4:
+            user = asking(rng.choice(_SUM_NOUNS).format(a=a, b=b), rng)
+        elif draw < 0.55:
+            user = _two_numbers(a, b, rng)
         answer = answer_line(rng, f"{a} + {b}", a + b)
     work = digits_of_sum(a, b, rng)
     thought = _opening(rng, f"add {a} and {b}") + work
@@ -164,6 +193,13 @@ def subtraction(rng: Rng, digits: int = 2) -> Exchange:
         answer = rng.choice((f"{a} - {b} = {a - b}, so {a - b} {things} are left.", f"{a - b} are left."))
     else:
         user = rng.choice(_SUBTRACT_FRAMES).format(a=a, b=b)
+        if rng.random() < 0.35:
+            user = asking(
+                rng.choice(
+                    ("{a} - {b}", "{a} minus {b}", "the result of {a} - {b}", "the difference of {a} and {b}")
+                ).format(a=a, b=b),
+                rng,
+            )
         answer = answer_line(rng, f"{a} - {b}", a - b)
     aloud = capital(thought) if digits > 2 or a < b else ""
     thought = _opening(rng, f"subtract {b} from {a}") + thought
@@ -192,6 +228,13 @@ def multiplication(rng: Rng) -> Exchange:
             )
         )
     user = rng.choice(MULTIPLY_FRAMES).format(a=a, b=b)
+    if rng.random() < 0.35:
+        user = asking(
+            rng.choice(
+                ("{a} * {b}", "{a} times {b}", "the result of {a} * {b}", "the product of {a} and {b}")
+            ).format(a=a, b=b),
+            rng,
+        )
     answer = answer_line(rng, f"{a} * {b}", a * b)
     aloud = thought + f" So {a} * {b} = {a * b}." if a > 12 else ""
     return Exchange(casual(user, rng), answer, thought, f"{a * b}", f"{a} times {b}", aloud=aloud)

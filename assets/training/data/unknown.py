@@ -8,6 +8,7 @@ from functools import cache
 from .chat import Exchange, Rng, a, capital, casual, plural
 from .facts import Facts
 from .names import draw_name
+from .phrasing import asking
 from .unknown_frames import ADVICE, DO, KNOW, SUBJECTS
 
 _WHO = (
@@ -171,6 +172,8 @@ def _compose(rng: Rng, shapes: tuple[str, ...], topic: str) -> str:
 def unknown(facts: Facts, rng: Rng) -> Exchange:
     """A question from the frames, or one that people asked each other in the chat data."""
     draw = rng.random()
+    if draw > 0.86:
+        return _unknown_noun(facts, rng)
     if draw < 0.14 and facts.questions:
         question = rng.choice(facts.questions)
         answer, thought = _compose(rng, _KNOW_PLAIN, ""), rng.choice(_KNOW_THOUGHTS)
@@ -190,6 +193,32 @@ def unknown(facts: Facts, rng: Rng) -> Exchange:
         thought = rng.choice(thoughts)
     thought = thought.format(q=question if question[-1:] in "?.!" else question + ".")
     return Exchange(casual(question, rng), answer, thought, "I do not know.", question.rstrip("?.")[:48])
+
+
+_NOUNS = (
+    "the population of {country}", "the president of {country}", "the king of {country}", "the area of {country}", "the climate of {country}", "the history of {country}",
+    "the flag of {country}", "the anthem of {country}", "the language of {country}", "the neighbours of {country}", "the highest mountain in {country}", "the longest river of {country}",
+    "the largest company in {country}", "the second city of {country}", "the oldest city of {country}", "the number of people in {country}", "{country}'s president", "{country}'s population",
+    "the population of {place}", "the mayor of {place}", "the weather in {place}", "the best hotel in {place}", "the way to {place}", "the history of {place}", "the distance to {place}",
+    "the height of {landmark}", "the length of {landmark}", "the depth of the {object}", "the age of the {object}", "the temperature of the {object}", "the colour of {ananimal}",
+    "the weight of {ananimal}", "the food of {animals}", "the life of {animals}", "the speed of {ananimal}", "the birthday of {famous}", "the works of {famous}", "the life of {famous}",
+    "the parents of {famous}", "the name of the {adj} {person}", "the phone number of {name}", "the address of {fullname}", "the job of {fullname}", "the plot of {title}", "the author of {title}",
+    "the year of {title}", "the winner of the {event}", "the date of the {happening}", "the reason for the {happening}", "the cause of {feeling}", "the price of {anoun}", "the price of {food}",
+    "the recipe for {food}", "the taste of {food}", "the inventor of the {thing}", "the size of a {thing}", "the origin of the word {noun}", "the opposite of {adj}", "the plural of {noun}",
+    "the boiling point of {sub}", "the density of {sub}", "the formula of {sub}", "the difference between {anoun} and {anoun2}", "the best {thing}", "the reason why {animals} {verb}",
+    "how {anoun} works", "why {animals} {verb}", "who invented the {thing}", "when {famous} lived", "where {animals} live", "how many {nouns} there are", "how to {verb} {anoun}", "the news",
+    "the news from {country}", "the lottery numbers", "the result of the match", "your opinion about {nouns}", "a good {noun}", "three facts about {animals}", "something about {nouns}",
+    "the square root of {num}", "the rules of {noun}", "the meaning of {title}", "the secret of {nouns}", "the capital of {noun}", "the theory of {noun}", "an explanation of {subject}",
+)  # fmt: skip
+
+
+def _unknown_noun(facts: Facts, rng: Rng) -> Exchange:
+    """A request for one thing that the model does not know, in the frames in which it is asked for what it knows."""
+    noun = rng.choice(_NOUNS).format_map(_Slots(facts, rng))
+    question = asking(noun, rng)
+    answer = _compose(rng, _KNOW_PLAIN, "") if rng.random() < 0.5 else _compose(rng, _KNOW, noun)
+    thought = rng.choice(_KNOW_THOUGHTS).format(q=question if question[-1:] in "?.!" else question + ".")
+    return Exchange(casual(question, rng), answer, thought, "I do not know.", capital(noun)[:48])
 
 
 _MADE_UP_PLACES = (
