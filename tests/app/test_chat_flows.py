@@ -12,6 +12,7 @@ from textual.widgets import OptionList
 
 from dsv4chat.app.app import ChatApp
 from dsv4chat.app.presenter import ChatPresenter
+from dsv4chat.app.screens.conversations_screen import ConversationsScreen
 from dsv4chat.app.screens.effort_screen import EffortScreen
 from dsv4chat.app.screens.log_screen import LogScreen
 from dsv4chat.app.screens.quit_screen import QuitScreen
@@ -25,7 +26,7 @@ from dsv4chat.app.widgets.tool_card import ToolCard
 from dsv4chat.app.widgets.transcript import Transcript
 from dsv4chat.engine_process import EngineFailed
 from dsv4chat.store import open_history
-from tests.support.app_parts import Parts, screen_text, wait_until
+from tests.support.app_parts import Parts, screen_text, wait_for, wait_until
 from tests.support.fake_engine import Script
 
 W = TypeVar("W", bound=Widget)
@@ -93,14 +94,12 @@ async def test_thinking_unfolds_in_a_bounded_box_and_folds_again(tmp_path: Path)
         await say(pilot, "Think hard")
         await answered(pilot, app)
         await pilot.press("ctrl+r")
-        await pilot.pause(0.2)
+        await wait_until(pilot, lambda: "step 59" in screen_text(app))
         shown = screen_text(app)
-        assert "step 59" in shown
         assert "step 3\n" not in shown
         assert one(app, ThinkingView).size.height <= 13
         await pilot.press("ctrl+r")
-        await pilot.pause(0.2)
-        assert "step 59" not in screen_text(app)
+        await wait_until(pilot, lambda: "step 59" not in screen_text(app))
 
 
 async def test_unfolded_thinking_follows_while_it_is_written(tmp_path: Path) -> None:
@@ -111,12 +110,11 @@ async def test_unfolded_thinking_follows_while_it_is_written(tmp_path: Path) -> 
         await pilot.press("ctrl+r")
         await say(pilot, "Think hard")
         await wait_until(pilot, lambda: tokens_shown(app) == 200)
-        await pilot.pause(0.2)
+        await wait_until(pilot, lambda: "step 24" in screen_text(app))
         assert "▾ Thinking" in screen_text(app)
-        assert "step 24" in screen_text(app)
         parts.engine.let(None)
         await answered(pilot, app)
-        assert "step 59" in screen_text(app)
+        await wait_until(pilot, lambda: "step 59" in screen_text(app))
 
 
 async def test_escape_stops_and_keeps_the_partial_answer(tmp_path: Path) -> None:
@@ -212,18 +210,15 @@ async def test_thinking_is_switched_and_effort_chosen_by_keys(tmp_path: Path) ->
     parts = Parts(tmp_path, Script(["Plain answer."]))
     async with chat(parts) as (app, pilot):
         await pilot.press("ctrl+t")
-        await pilot.pause(0.1)
-        assert "○ thinking off" in screen_text(app)
+        await wait_until(pilot, lambda: "○ thinking off" in screen_text(app))
         await say(pilot, "Quick")
         await answered(pilot, app)
         assert parts.engine.asked[0][-1] == parts.tokenizer.think_end_id
         await pilot.press("ctrl+g")
-        await pilot.pause(0.1)
-        assert isinstance(app.screen, EffortScreen)
+        await wait_until(pilot, lambda: isinstance(app.screen, EffortScreen))
         await pilot.press("down", "down", "down", "enter")
-        await pilot.pause(0.2)
         status = one(app, StatusLine)
-        assert (status.thinking, status.effort) == (True, "max")
+        await wait_until(pilot, lambda: (status.thinking, status.effort) == (True, "max"))
         await wait_until(pilot, lambda: "again" in screen_text(app), "a notice of the cost")
 
 
@@ -238,7 +233,7 @@ async def test_conversations_are_listed_and_opened(tmp_path: Path) -> None:
         await say(pilot, "question two")
         await answered(pilot, app)
         await pilot.press("ctrl+o")
-        await pilot.pause(0.2)
+        await wait_until(pilot, lambda: isinstance(app.screen, ConversationsScreen))
         options = app.screen.query_one(OptionList)
         assert options.option_count == 2
         assert "question two" in screen_text(app)
@@ -326,12 +321,10 @@ async def test_the_engines_log_opens_on_a_key_and_obeys_nothing(tmp_path: Path) 
     async with chat(parts) as (app, pilot):
         parts.engine.log_path = log
         await pilot.press("f4")
-        await pilot.pause(0.2)
-        assert isinstance(app.screen, LogScreen)
-        assert "␛[31mred␛]52;c;AAAA␇" in screen_text(app)
+        await wait_until(pilot, lambda: isinstance(app.screen, LogScreen))
+        await wait_until(pilot, lambda: "␛[31mred␛]52;c;AAAA␇" in screen_text(app))
         await pilot.press("escape")
-        await pilot.pause(0.1)
-        assert app.screen is app.chat
+        await wait_until(pilot, lambda: app.screen is app.chat)
 
 
 async def test_a_refused_question_is_explained_in_the_transcript(tmp_path: Path) -> None:
@@ -369,14 +362,13 @@ async def test_ctrl_c_copies_then_stops_then_clears_then_asks(
         await pilot.press("ctrl+c")
         assert composer.text == ""
         await pilot.press("ctrl+c")
-        await pilot.pause(0.1)
-        assert isinstance(app.screen, QuitScreen)
+        await wait_until(pilot, lambda: isinstance(app.screen, QuitScreen))
         await pilot.press("escape")
-        await pilot.pause(0.1)
-        assert app.screen is app.chat
-        await pilot.press("ctrl+c", "ctrl+c")
-        await pilot.pause(0.1)
-        assert not app.is_running or app._exit
+        await wait_until(pilot, lambda: app.screen is app.chat)
+        await pilot.press("ctrl+c")
+        await wait_until(pilot, lambda: isinstance(app.screen, QuitScreen))
+        await pilot.press("ctrl+c")
+        await wait_for(lambda: app._exit)
 
 
 async def test_scrolled_up_the_view_stays_and_the_end_key_returns(tmp_path: Path) -> None:
@@ -390,7 +382,8 @@ async def test_scrolled_up_the_view_stays_and_the_end_key_returns(tmp_path: Path
         transcript = one(app, Transcript)
         assert transcript.at_end
         await pilot.press("pageup")
-        await pilot.pause(0.2)
+        await wait_until(pilot, lambda: not transcript.at_end)
+        await pilot.pause(0.3)
         place, view = (
             transcript.scroll_y,
             [line[:70].rstrip() for line in screen_text(app).splitlines()[1:12]],
@@ -402,9 +395,7 @@ async def test_scrolled_up_the_view_stays_and_the_end_key_returns(tmp_path: Path
         assert [line[:70].rstrip() for line in screen_text(app).splitlines()[1:12]] == view
         assert "↓ 400 new tokens" in screen_text(app)
         await pilot.press("end")
-        await pilot.pause(0.2)
-        assert transcript.at_end
-        assert "new tokens" not in screen_text(app)
+        await wait_until(pilot, lambda: transcript.at_end and "new tokens" not in screen_text(app))
         parts.engine.let(None)
         await answered(pilot, app)
         assert "Paragraph number 59." in screen_text(app)
@@ -419,13 +410,12 @@ async def test_scrolling_down_to_the_end_follows_again(tmp_path: Path) -> None:
         await say(pilot, "Long")
         await wait_until(pilot, lambda: tokens_shown(app) == 900)
         await pilot.press("pageup")
-        await pilot.pause(0.2)
         transcript = one(app, Transcript)
-        assert not transcript.at_end
+        await wait_until(pilot, lambda: not transcript.at_end)
         for _ in range(3):
             await pilot.press("pagedown")
             await pilot.pause(0.1)
-        assert transcript.at_end
+        await wait_until(pilot, lambda: transcript.at_end)
         parts.engine.let(None)
         await answered(pilot, app)
         assert "Paragraph number 59." in screen_text(app)
@@ -453,11 +443,10 @@ async def test_long_conversations_are_mounted_in_part_and_loaded_on_scroll(tmp_p
         for _ in range(5):
             await pilot.press("ctrl+home")
             await pilot.pause(0.1)
-        assert "message 0\n" in screen_text(app) + "\n"
+        await wait_until(pilot, lambda: "message 0\n" in screen_text(app) + "\n")
         assert "earlier" not in screen_text(app)
         await pilot.press("ctrl+end")
-        await pilot.pause(0.2)
-        assert "message 39" in screen_text(app)
+        await wait_until(pilot, lambda: "message 39" in screen_text(app))
 
 
 async def test_a_tool_call_is_shown_as_a_card(tmp_path: Path) -> None:
@@ -529,20 +518,18 @@ async def test_panels_show_the_engines_numbers_and_hide_on_a_key(tmp_path: Path)
         assert screen_text(app).count("no tokens yet") == 2
         await say(pilot, "Capital?")
         await answered(pilot, app)
+        await wait_until(pilot, lambda: "148 ms" in screen_text(app))
         await pilot.pause(0.4)
         shown = screen_text(app)
-        assert "148 ms" in shown
         assert "136 + 12.0 ms" in shown
         assert f"0 of {len(parts.engine.asked[0])}" in shown
         assert "p50 12.0" in shown
         peak = max(app.chat._residual.rows[-1])
         assert f"{peak:.0f} at layer" in shown
         await pilot.press("ctrl+b")
-        await pilot.pause(0.1)
-        assert "Latency" not in screen_text(app)
+        await wait_until(pilot, lambda: "Latency" not in screen_text(app))
         await pilot.press("ctrl+b")
-        await pilot.pause(0.1)
-        assert "Latency" in screen_text(app)
+        await wait_until(pilot, lambda: "Latency" in screen_text(app))
 
 
 @pytest.mark.parametrize(
@@ -600,11 +587,9 @@ async def test_loading_shows_bytes_tensors_and_seconds(tmp_path: Path) -> None:
 async def test_help_lists_the_keys(tmp_path: Path) -> None:
     async with chat(Parts(tmp_path), (80, 50)) as (app, pilot):
         await pilot.press("f1")
-        await pilot.pause(0.2)
-        assert "Ctrl+G" in screen_text(app)
+        await wait_until(pilot, lambda: "Ctrl+G" in screen_text(app))
         await pilot.press("escape")
-        await pilot.pause(0.1)
-        assert app.screen is app.chat
+        await wait_until(pilot, lambda: app.screen is app.chat)
 
 
 async def test_a_history_that_is_not_saved_is_marked_for_good(tmp_path: Path) -> None:
