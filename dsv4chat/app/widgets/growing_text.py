@@ -20,6 +20,7 @@ class GrowingText(Vertical):
         super().__init__(id=id, classes=classes)
         self._last = ""
         self._piece = Static(Content(""), markup=False)
+        self._rows = 0  # lines of the last piece as it is laid out; 0: not known
         self._pending: list[Static] = [self._piece]
         if text:
             self.append(text)
@@ -40,20 +41,28 @@ class GrowingText(Vertical):
             after = cut + 1
             if cut < 0:
                 cut = after = LONGEST
-            self._piece.update(Content(visible(self._last[:cut])))
+            self._show(self._last[:cut])
             self._last = self._last[after:]
-            self._piece = Static(Content(""), markup=False)
+            self._piece, self._rows = Static(Content(""), markup=False), 0
             if self.is_mounted:
                 self.mount(self._piece)
             else:
                 self._pending.append(self._piece)
         # A line break at the very end would show as an empty line before there is text on it.
-        self._piece.update(Content(visible(self._last.removesuffix("\n"))))
+        self._show(self._last.removesuffix("\n"))
+
+    def _show(self, text: str) -> None:
+        """Text of the last piece. The screen is laid out anew only when it takes another line."""
+        content = Content(visible(text))
+        width = self._piece.content_size.width
+        rows = len(content.wrap(width)) if width else 0
+        self._piece.update(content, layout=not rows or rows != self._rows)
+        self._rows = rows
 
     async def clear(self) -> None:
         """Remove all text."""
         self._last = ""
-        self._piece = Static(Content(""), markup=False)
+        self._piece, self._rows = Static(Content(""), markup=False), 0
         if self.is_mounted:
             await self.remove_children()
             await self.mount(self._piece)
