@@ -481,3 +481,26 @@ async def test_a_stop_before_the_first_token_keeps_the_question(tmp_path: Path) 
     await ask(session, "Hello")
     assert parts.engine.asked[1] == prompt_ids(parts, Message("user", "Never mind"), Message("user", "Hello"))
     await session.close()
+
+
+async def test_two_programs_go_on_with_the_same_conversation_and_nothing_is_lost(tmp_path: Path) -> None:
+    first = Parts(tmp_path, Script(["a</think>A", "b</think>B"]))
+    one = await ready(first)
+    await ask(one, "start")
+    second = Parts(tmp_path, Script(["c</think>C"]))
+    other = await ready(second)
+    assert [message.content for message in other.path] == ["start", "A"]
+    first.engine.let(3)
+    one.submit("from one")
+    await wait_for(lambda: len(first.engine.asked) == 2)
+    await ask(other, "from the other")
+    first.engine.let(None)
+    await wait_for(lambda: not one.busy)
+    assert [message.content for message in one.path] == ["start", "A", "from one", "B"]
+    assert [message.content for message in other.path] == ["start", "A", "from the other", "C"]
+    await one.close()
+    await other.close()
+    history = open_history(tmp_path).repository
+    assert history.siblings(one.path[2].id) == sorted([one.path[2].id, other.path[2].id])
+    assert {history.message(session.path[3].id).content for session in (one, other)} == {"B", "C"}
+    history.close()
