@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import OptionList
@@ -419,6 +420,26 @@ async def test_scrolling_down_to_the_end_follows_again(tmp_path: Path) -> None:
         parts.engine.let(None)
         await answered(pilot, app)
         assert "Paragraph number 59." in screen_text(app)
+
+
+async def test_the_mouse_wheel_scrolls_away_from_the_end_and_back(tmp_path: Path) -> None:
+    text = "\n\n".join(f"Paragraph number {number}." for number in range(30))
+    async with chat(Parts(tmp_path, Script([f"x</think>{text}"])), (80, 24)) as (app, pilot):
+        await say(pilot, "Long")
+        await answered(pilot, app)
+        transcript = one(app, Transcript)
+        await wait_until(pilot, lambda: transcript.at_end)
+        bottom = transcript.scroll_y
+        step = app.scroll_sensitivity_y
+        await pilot._post_mouse_events([MouseScrollUp], transcript, offset=(5, 5))
+        await wait_until(pilot, lambda: transcript.scroll_y == bottom - step)
+        assert not transcript.at_end
+        await pilot._post_mouse_events([MouseScrollUp], transcript, offset=(5, 5))
+        await wait_until(pilot, lambda: transcript.scroll_y == bottom - 2 * step)
+        await pilot._post_mouse_events([MouseScrollDown], transcript, offset=(5, 5))
+        await wait_until(pilot, lambda: transcript.scroll_y == bottom - step)
+        await pilot._post_mouse_events([MouseScrollDown], transcript, offset=(5, 5))
+        await wait_until(pilot, lambda: transcript.at_end)
 
 
 async def test_long_conversations_are_mounted_in_part_and_loaded_on_scroll(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ class Composer(TextArea):
         self.border_subtitle = f"sent {reason} · Esc keeps it here" if reason else ""
 
     async def _on_key(self, event: Key) -> None:
+        # Where the default is not prevented, Textual calls TextArea's own handler next.
         if event.key == "enter":
             event.stop()
             event.prevent_default()
@@ -61,8 +62,6 @@ class Composer(TextArea):
             event.stop()
             event.prevent_default()
             self.insert("\n")
-        else:
-            await super()._on_key(event)
 
     def on_text_area_changed(self) -> None:
         if self.waiting and self.text != self._waiting_text:

@@ -10,7 +10,7 @@ from dsv4chat.app.live_figures import LatencyFigures
 from dsv4chat.app.styles import beside
 from dsv4chat.app.wording import milliseconds, rate
 
-_WIDTH = 34
+_WIDTH = 35
 
 
 class LatencyPanel(Widget):

@@ -15,7 +15,7 @@ from dsv4chat.app.drawing import Cell, column_chart, column_width, decades, heat
 from dsv4chat.app.live_figures import ResidualFigures
 from dsv4chat.app.styles import beside
 
-_WIDTH = 34
+_WIDTH = 35  # with the label: one column a layer for 61 layers, two a cell
 _LABEL = 4
 _SHADES = 12
 _KIND_MARKS = {"window": "w", "csa": "c", "hca": "h"}
@@ -91,7 +91,7 @@ class ResidualPanel(Widget):
         each = column_width(layers, width)
         kinds = self.figures.kinds
         if not each or len(kinds) != layers:
-            words = "one column a layer" if layers <= 2 * width else "the largest of neighbouring layers"
+            words = "one column a layer" if layers <= 2 * width else "the largest of neighbours"
             return [(" " * _LABEL, "label"), (words[:width].ljust(width), "label")]
         cells: list[Cell] = [(" " * _LABEL, "label")]
         for kind in kinds:

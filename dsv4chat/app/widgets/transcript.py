@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.events import MouseScrollDown
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
@@ -155,11 +154,6 @@ class Transcript(VerticalScroll, can_focus=True):
         if new_value <= 0 and old_value > 0 and self._first > 0 and not self._loading:
             self._loading = True
             self.call_later(self._load_earlier)
-
-    def _on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        super()._on_mouse_scroll_down(event)
-        if not self.at_end and self.scroll_target_y >= self.max_scroll_y - 1:
-            self.to_end()
 
     def _caught_up(self) -> None:
         if self._behind:
