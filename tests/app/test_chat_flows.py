@@ -629,3 +629,13 @@ async def test_a_finished_message_is_made_of_markdown_blocks_and_no_tail(tmp_pat
         sources = [block.source for block in app.chat.query(FinishedMarkdown)]
         assert "\n".join(sources) == "One.\n\nTwo.\n\n- three\n- four"
         assert not app.chat.query(".tail")
+
+
+@pytest.mark.parametrize("size", [(20, 6), (10, 3), (1, 1), (300, 100)])
+async def test_absurd_sizes_harm_nothing(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with chat(Parts(tmp_path, Script([THOUGHT])), size) as (app, pilot):
+        await say(pilot, "Capital?")
+        await answered(pilot, app)
+        await pilot.press("f1", "escape", "ctrl+g", "escape", "ctrl+o", "escape", "ctrl+b", "ctrl+r")
+        await pilot.resize_terminal(120, 40)
+        await wait_until(pilot, lambda: "The capital is Paris." in screen_text(app))

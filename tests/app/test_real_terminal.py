@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dsv4chat.assets import demo_path
 from tests.support.engines import save_random
 from tests.support.terminal import Terminal
 
@@ -227,3 +228,39 @@ def _alive(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+@pytest.mark.skipif(not (demo_path() / "config.json").exists(), reason="this checkout has no demo model")
+def test_the_demo_model_thinks_and_answers_with_paris(home: dict[str, str]) -> None:
+    greedy = {**home, "DSV4CHAT_SAMPLING__TEMPERATURE": "0"}
+    terminal = opened(["-m", "dsv4chat"], greedy, (120, 40))
+    try:
+        terminal.wait_for("prompt profile", 60)
+        terminal.send("What is the capital of France?\r")
+        terminal.wait_for("Thought ·", 60)
+        terminal.wait_for("first after", 60)
+        assert "Paris" in terminal.text
+        assert "|X| per layer" in terminal.text
+        terminal.send("\x11")
+        assert terminal.wait() == 0
+    finally:
+        terminal.close()
+    question, answer = messages(home)
+    assert question[1] == "What is the capital of France?"
+    assert "Paris" in answer[1]
+    assert answer[3]
+
+
+def test_with_no_place_for_any_file_the_chat_works_and_says_so(tmp_path: Path, model: Path) -> None:
+    (tmp_path / "file").write_text("in the way of every folder")
+    home = {"DSV4CHAT_HOME": str(tmp_path / "file" / "home"), "OMP_NUM_THREADS": "1"}
+    terminal = opened(["-m", "dsv4chat", "--model", str(model)], home)
+    try:
+        terminal.wait_for("history not saved")
+        terminal.wait_for("prompt profile")
+        terminal.send("Hello\r")
+        terminal.wait_for("Thinking ·", 60)
+        terminal.send("\x11")
+        assert terminal.wait() == 0
+    finally:
+        terminal.close()
