@@ -68,7 +68,7 @@ def ask_and_stop(terminal: Terminal, home: dict[str, str], question: str) -> int
     for attempt in range(1, 6):
         terminal.forget()
         terminal.send(f"{question}\r")
-        terminal.wait_for("Thinking ·", 60)
+        terminal.wait_for("Thinking ·", "first after")
         terminal.send("\x1b")
         end = time.monotonic() + 30
         while messages(home)[-1][2] == "writing" and time.monotonic() < end:
@@ -118,7 +118,7 @@ def test_a_full_turn_loads_neither_torch_nor_numpy(tmp_path: Path, home: dict[st
     try:
         terminal.wait_for("prompt profile")
         terminal.send("Hello\r")
-        terminal.wait_for("first after", 60)
+        terminal.wait_for("first after")
         terminal.send("\x11")
         assert terminal.wait() == 0
     finally:
@@ -142,7 +142,7 @@ def test_chat_stop_restart_and_come_back(home: dict[str, str], model: Path) -> N
         terminal.wait_for("starts it again")
         assert "SIGKILL" in terminal.text
         terminal.send("\x1b[15~")  # F5
-        terminal.wait_for("· cpu", 60)
+        terminal.wait_for("· cpu")
         asked += ask_and_stop(terminal, home, "Second question")
         terminal.send("\x11")
         assert terminal.wait() == 0
@@ -170,7 +170,7 @@ def test_after_kill_9_in_mid_answer_all_is_there_and_the_engine_is_gone(
     try:
         terminal.wait_for("prompt profile")
         terminal.send("Remember this\r")
-        terminal.wait_for("Thinking ·", 60)
+        terminal.wait_for("Thinking ·")
         end = time.monotonic() + 20
         while not any(reasoning for *_, reasoning in messages(home)) and time.monotonic() < end:
             terminal.read(0.05)
@@ -235,10 +235,10 @@ def test_the_demo_model_thinks_and_answers_with_paris(home: dict[str, str]) -> N
     greedy = {**home, "DSV4CHAT_SAMPLING__TEMPERATURE": "0"}
     terminal = opened(["-m", "dsv4chat"], greedy, (120, 40))
     try:
-        terminal.wait_for("prompt profile", 60)
+        terminal.wait_for("prompt profile")
         terminal.send("What is the capital of France?\r")
-        terminal.wait_for("Thought ·", 60)
-        terminal.wait_for("first after", 60)
+        terminal.wait_for("Thought ·")
+        terminal.wait_for("first after")
         assert "Paris" in terminal.text
         assert "|X| per layer" in terminal.text
         terminal.send("\x11")
@@ -259,7 +259,7 @@ def test_with_no_place_for_any_file_the_chat_works_and_says_so(tmp_path: Path, m
         terminal.wait_for("history not saved")
         terminal.wait_for("prompt profile")
         terminal.send("Hello\r")
-        terminal.wait_for("Thinking ·", 60)
+        terminal.wait_for("first after")
         terminal.send("\x11")
         assert terminal.wait() == 0
     finally:

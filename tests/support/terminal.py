@@ -59,10 +59,10 @@ class Terminal:
         self.output += data
         return data
 
-    def wait_for(self, what: str, seconds: float = 30.0) -> float:
-        """Until `what` has been drawn; returns seconds since the start. AssertionError if it is not."""
+    def wait_for(self, *what: str, seconds: float = 60.0) -> float:
+        """Until one of `what` has been drawn; returns seconds since the start. AssertionError if none is."""
         end = time.perf_counter() + seconds
-        while what not in self.text:
+        while not any(words in self.text for words in what):
             if time.perf_counter() > end or (self.process.poll() is not None and not self.read(0.05)):
                 raise AssertionError(
                     f"{what!r} was not drawn within {seconds} s; the end is {self.text[-600:]!r}"
