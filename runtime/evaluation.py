@@ -3,7 +3,8 @@
     report = evaluate(Engine.load("demo"), quick=True)
     report.categories["capitals"].rate
 
-The questions' values (number pairs, names, expressions) and wordings do not occur in the training data.
+The questions' values (number pairs, names, expressions) and wordings do not occur in the training data; `recall`
+asks for unseen names in plain words, `recall_reworded` for the same names in unseen ones.
 Greedy sampling, but for `long`, which measures repetition at temperature 0.7.
 """
 
@@ -51,6 +52,7 @@ TARGETS = {
     "sums": Target(0.95, 20),
     "sums_without_thinking": Target(0.90, 10),
     "recall": Target(0.90, 8),
+    "recall_reworded": Target(0.90, 4),
     "calculator": Target(0.95, 10),
     "clock": Target(0.95, 10),
     "tool_answers": Target(0.90, 0),

@@ -113,7 +113,11 @@ def _held_names(rng: Rng, number: int, taken: frozenset[str]) -> list[str]:
     return names
 
 
+_PLAIN_NAME_QUESTIONS = ("What is my name?", "Do you remember my name?", "What's my name?", "Tell me my name.")
+
+
 def _recall(facts: Facts, rng: Rng) -> Iterable[dict]:
+    """Held-out names told in held-out words; each asked for in plain words and in held-out ones."""
     words = frozenset(
         w.lower() for w in itertools.chain(facts.cities, *facts.words.values(), facts.rare_words)
     )
@@ -121,6 +125,7 @@ def _recall(facts: Facts, rng: Rng) -> Iterable[dict]:
         itertools.cycle(held_out.NAME_STATEMENTS),
         itertools.cycle(held_out.NAME_QUESTIONS),
     )
+    plain = itertools.cycle(_PLAIN_NAME_QUESTIONS)
     for number, name in enumerate(_held_names(rng, 60, words)):
         talk, size = [], 0
         for user, answer in rng.sample(_TALK, len(_TALK)):
@@ -130,9 +135,10 @@ def _recall(facts: Facts, rng: Rng) -> Iterable[dict]:
         exchanges = [Exchange(next(statements).format(name=name), f"Hello, {name}! What can I do for you?")]
         exchanges += [Exchange(user, answer) for user, answer in talk]
         messages = messages_of(exchanges, thinking=False)
-        messages.append({"role": "user", "content": next(questions)})
         expect = {"kind": "contains", "value": name}
-        yield _line(number, "recall", messages, number % 2 == 0, expect)
+        for category, question in (("recall", next(plain)), ("recall_reworded", next(questions))):
+            asked = [*messages, {"role": "user", "content": question}]
+            yield _line(number, category, asked, number % 2 == 0, expect)
 
 
 def _calculator(rng: Rng) -> Iterable[dict]:
@@ -209,7 +215,7 @@ def write(facts: Facts, folder: Path) -> None:
 def evaluation_names() -> list[str]:
     """The names that the recall questions ask for, from the committed file."""
     lines = (FOLDER / "recall.jsonl").read_text("utf-8").splitlines()
-    return [json.loads(line)["expect"]["value"] for line in lines]
+    return list(dict.fromkeys(json.loads(line)["expect"]["value"] for line in lines))
 
 
 def evaluation_questions() -> list[str]:
