@@ -3,8 +3,8 @@
     report = evaluate(Engine.load("demo"), quick=True)
     report.categories["capitals"].rate
 
-The questions' values (number pairs, names, expressions) and wordings do not occur in the training data; `recall`
-asks for unseen names in plain words, `recall_reworded` for the same names in unseen ones.
+The questions' values (number pairs, names, expressions) and wordings do not occur in the training data;
+`recall` asks for unseen names in plain words, `recall_reworded` for the same names in unseen ones.
 Greedy sampling, but for `long`, which measures repetition at temperature 0.7.
 """
 

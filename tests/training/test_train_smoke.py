@@ -1,4 +1,4 @@
-"""The whole training path, small: 20 steps on a slice of the corpus, export, the runtime loads and generates."""
+"""The whole training path, small: 20 steps on a slice, export, the runtime loads and generates."""
 
 import json
 import os

@@ -113,7 +113,12 @@ def _held_names(rng: Rng, number: int, taken: frozenset[str]) -> list[str]:
     return names
 
 
-_PLAIN_NAME_QUESTIONS = ("What is my name?", "Do you remember my name?", "What's my name?", "Tell me my name.")
+_PLAIN_NAME_QUESTIONS = (
+    "What is my name?",
+    "Do you remember my name?",
+    "What's my name?",
+    "Tell me my name.",
+)
 
 
 def _recall(facts: Facts, rng: Rng) -> Iterable[dict]:
