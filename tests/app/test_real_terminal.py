@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -57,6 +57,8 @@ def opened(command: list[str], home: dict[str, str], size: tuple[int, int] = (10
 def messages(home: dict[str, str]) -> list[tuple[str, str, str, str | None]]:
     """(role, content, state, reasoning) of all messages in the history."""
     path = Path(home["DSV4CHAT_HOME"]) / "data" / "history.db"
+    if not path.exists():
+        return []
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(
             "SELECT role, content, state, reasoning FROM message ORDER BY id"
@@ -66,16 +68,24 @@ def messages(home: dict[str, str]) -> list[tuple[str, str, str, str | None]]:
 def ask_and_stop(terminal: Terminal, home: dict[str, str], question: str) -> int:
     """Ask until an answer could be stopped (a random model may end one at once); how often it was asked."""
     for attempt in range(1, 6):
+        asked = len(messages(home)) + 2
         terminal.forget()
         terminal.send(f"{question}\r")
-        terminal.wait_for("Thinking ·", "first after")
+        until(terminal, lambda count=asked: len(messages(home)) == count)
+        until(terminal, lambda: "Thinking ·" in terminal.text or messages(home)[-1][2] != "writing")
         terminal.send("\x1b")
-        end = time.monotonic() + 30
-        while messages(home)[-1][2] == "writing" and time.monotonic() < end:
-            terminal.read(0.05)
+        until(terminal, lambda: messages(home)[-1][2] != "writing")
         if messages(home)[-1][2] == "stopped":
             return attempt
     raise AssertionError("five answers ended by themselves at once")
+
+
+def until(terminal: Terminal, predicate: Callable[[], bool]) -> None:
+    """Until something holds, while the program's output is taken from it."""
+    end = time.monotonic() + 60
+    while not predicate():
+        assert time.monotonic() < end
+        terminal.read(0.05)
 
 
 def child_of(terminal: Terminal) -> int:
@@ -171,9 +181,7 @@ def test_after_kill_9_in_mid_answer_all_is_there_and_the_engine_is_gone(
         terminal.wait_for("prompt profile")
         terminal.send("Remember this\r")
         terminal.wait_for("Thinking ·")
-        end = time.monotonic() + 20
-        while not any(reasoning for *_, reasoning in messages(home)) and time.monotonic() < end:
-            terminal.read(0.05)
+        until(terminal, lambda: any(reasoning for *_, reasoning in messages(home)))
         child = child_of(terminal)
         terminal.process.kill()
         terminal.wait()
