@@ -17,7 +17,8 @@ chat: $(VENV)/.installed
 	$(BIN)/dsv4chat
 
 test: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak and not gpu" tests
+	# Two workers, so one compute thread each.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak and not gpu" tests
 
 soak: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -m soak --timeout 3600 -rA --no-header tests
