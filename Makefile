@@ -16,8 +16,8 @@ endif
 chat: $(VENV)/.installed
 	$(BIN)/dsv4chat
 
+# Two workers, so one compute thread each.
 test: $(VENV)/.dev-installed
-	# Two workers, so one compute thread each.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak and not gpu" tests
 
 soak: $(VENV)/.dev-installed
