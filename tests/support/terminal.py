@@ -31,12 +31,14 @@ class Terminal:
         self.started = time.perf_counter()
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+        # The size of the test run's own terminal must not be taken for that of this one.
+        inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         self.process = subprocess.Popen(
             command,
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})},
+            env={**inherited, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})},
             start_new_session=True,
             close_fds=True,
         )

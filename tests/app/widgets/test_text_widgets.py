@@ -10,6 +10,7 @@ from dsv4chat.app.widgets.tool_card import ToolCard
 from dsv4chat.app.widgets.user_message import UserMessage
 from dsv4chat.encoding import ToolCall
 from dsv4chat.store import MessageRecord
+from tests.support.app_parts import wait_until
 from tests.support.host import drawn, hosted
 
 
@@ -182,8 +183,7 @@ async def test_folded_thinking_writes_only_its_line() -> None:
         await pilot.pause()
         assert drawn(host) == "▸ Thought · 2.5 s · 150 tokens"
         view.unfolded = True
-        await pilot.pause()
-        assert "some thought some thought" in drawn(host)
+        await wait_until(pilot, lambda: "some thought some thought" in drawn(host))
         assert view.text == "some thought " * 50
 
 
@@ -192,8 +192,8 @@ async def test_unfolded_thinking_is_bounded_and_follows_its_end() -> None:
         for number in range(100):
             host.widget.add(f"step {number}\n")
             await pilot.pause()
+        await wait_until(pilot, lambda: "step 99" in drawn(host))
         assert len(drawn(host).split("\n")) <= 13
-        assert "step 99" in drawn(host)
         assert "step 50" not in drawn(host)
 
 
