@@ -17,7 +17,7 @@ from dsv4chat.store import BackgroundStore, ConversationSettings
 from tests.support.fake_engine import FakeEngine, Script
 from tests.support.small_tokenizer import tokenizer_definition
 
-PATIENCE = 10.0  # seconds
+PATIENCE = 30.0  # seconds
 
 
 class Ticks:
