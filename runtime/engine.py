@@ -242,7 +242,10 @@ def _sizes(count: int, chunk: Iterable[int] | int | None) -> list[int]:
         if chunk < 1:
             raise EngineError(f"The chunk size is {chunk}; it must be 1 or more.")
         return [min(chunk, count - start) for start in range(0, count, chunk)]
-    sizes = list(chunk)
+    try:
+        sizes = [operator.index(size) for size in chunk]
+    except TypeError:
+        raise EngineError("Chunk sizes must be whole numbers.") from None
     if sum(sizes) != count or any(size < 1 for size in sizes):
         raise EngineError(f"The chunks {sizes} must be 1 or more each and add up to the {count} ids given.")
     return sizes

@@ -9,7 +9,7 @@ from dsv4chat.encoding import CompletionParser, EncodingError, tools_from_reques
 
 _EPILOG = """\b
 Exit codes:
-  0  done; with --jsonl every line has been answered, bad ones with {"error": ...}
+  0  done; with --jsonl every line but blank ones has been answered, bad ones with {"error": ...}
   1  the input cannot be read; the reason is on standard error
   2  wrong usage
 """

@@ -19,7 +19,7 @@ from dsv4chat.encoding import (
 
 _EPILOG = """\b
 Exit codes:
-  0  done; with --jsonl every line has been answered, bad ones with {"error": ...}
+  0  done; with --jsonl every line but blank ones has been answered, bad ones with {"error": ...}
   1  the request, the file or the model's tokenizer cannot be used; the reason is on standard error
   2  wrong usage
 """
