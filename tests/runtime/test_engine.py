@@ -455,7 +455,7 @@ def test_ids_that_are_none_are_refused_at_once(engine, ids, sentence):
 
 @pytest.mark.parametrize("chunk", [[3], [2, 3], [0, 4], 0, -1, [2.5, 1.5], "ab"])
 def test_chunks_that_do_not_fit_are_refused(engine, chunk):
-    with pytest.raises(EngineError, match="(?i)chunk"):
+    with pytest.raises(EngineError, match=r"(?i)chunk"):
         engine.logits([1, 2, 3, 4], chunk)
 
 
