@@ -261,7 +261,9 @@ def test_the_demo_model_thinks_and_answers_with_paris(home: dict[str, str]) -> N
 
 def test_with_no_place_for_any_file_the_chat_works_and_says_so(tmp_path: Path, model: Path) -> None:
     (tmp_path / "file").write_text("in the way of every folder")
-    home = {"DSV4CHAT_HOME": str(tmp_path / "file" / "home"), "OMP_NUM_THREADS": "1"}
+    # A random model may go on for thousands of tokens.
+    bound = {"DSV4CHAT_SAMPLING__MAX_TOKENS": "20", "OMP_NUM_THREADS": "1"}
+    home = {"DSV4CHAT_HOME": str(tmp_path / "file" / "home"), **bound}
     terminal = opened(["-m", "dsv4chat", "--model", str(model)], home)
     try:
         terminal.wait_for("history not saved")
