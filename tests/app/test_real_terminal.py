@@ -124,7 +124,8 @@ def test_the_first_paint_comes_within_half_a_second(tmp_path: Path, home: dict[s
 
 def test_a_full_turn_loads_neither_torch_nor_numpy(tmp_path: Path, home: dict[str, str], model: Path) -> None:
     result = tmp_path / "modules"
-    terminal = opened(["-c", _MODULES, str(result), str(model)], home)
+    bounded = {**home, "DSV4CHAT_SAMPLING__MAX_TOKENS": "20"}
+    terminal = opened(["-c", _MODULES, str(result), str(model)], bounded)
     try:
         terminal.wait_for("prompt profile")
         terminal.send("Hello\r")
