@@ -8,15 +8,17 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from dsv4chat.store.errors import StoreDamaged, StoreError, StoreUnwritable
+from dsv4chat.store.errors import StoreBusy, StoreDamaged, StoreError, StoreUnwritable
 from dsv4chat.store.opening import open_history, open_in_memory
 from dsv4chat.store.repository import Repository
 from dsv4chat.store.rescue import copy_conversation
 
 T = TypeVar("T")
+_ATTEMPTS = 6  # each waits for `opening.BUSY_SECONDS`
 
 
 class BackgroundStore:
@@ -78,8 +80,8 @@ class BackgroundStore:
         if self._repository is None:
             raise StoreError("The history is not open.")
         try:
-            return work(self._repository)
-        except (StoreUnwritable, StoreDamaged) as error:
+            return _patiently(work, self._repository)
+        except (StoreUnwritable, StoreDamaged, StoreBusy) as error:
             if not self.persistent:
                 raise
             self._move_to_memory(str(error))
@@ -91,3 +93,11 @@ class BackgroundStore:
             copy_conversation(broken, memory, self.current)
         self._repository, self.persistent = memory, False
         self.trouble(f"{reason} This conversation goes on in memory and is lost when you quit.")
+
+
+def _patiently(work: Callable[[Repository], T], repository: Repository) -> T:
+    """Another program that imports or brings an old history forward may take its time."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(StoreBusy):
+            return work(repository)
+    return work(repository)

@@ -19,3 +19,7 @@ class StoreUnwritable(StoreError):  # noqa: N818
 
 class StoreMissing(StoreError):  # noqa: N818
     """There is no such conversation or message (any more)."""
+
+
+class StoreBusy(StoreError):  # noqa: N818
+    """Another program holds the history locked for longer than one waits."""

@@ -54,13 +54,17 @@ class TokenFigures:
 
     def since(self, start: int) -> "TokenFigures":
         """The tokens from number `start` on (a copy)."""
+        return self.part(start, len(self))
+
+    def part(self, start: int, end: int) -> "TokenFigures":
+        """The tokens from number `start` up to `end` (a copy)."""
         return TokenFigures(
-            self.ids[start:],
-            self.kinds[start:],
-            self.milliseconds[start:],
-            self.logprobs[start:],
-            self.residual[start:],
-            self.alternatives[start:],
+            self.ids[start:end],
+            self.kinds[start:end],
+            self.milliseconds[start:end],
+            self.logprobs[start:end],
+            self.residual[start:end],
+            self.alternatives[start:end],
         )
 
     def extend(self, other: "TokenFigures") -> None:
@@ -105,13 +109,13 @@ def pack(figures: TokenFigures, layers: int) -> PackedFigures:
 
 def unpack(packed: PackedFigures, layers: int) -> TokenFigures:
     """The figures in a row of `token_block`. Raises StoreDamaged if the blobs do not fit together."""
-    ids = _numbers("I", packed.ids)
+    ids = numbers("I", packed.ids)
     flat = _from_bfloat16(packed.residual)
     figures = TokenFigures(
         [int(number) for number in ids],
         [KINDS[kind] if kind < len(KINDS) else "answer" for kind in packed.kinds],
-        _numbers("f", packed.milliseconds),
-        _numbers("f", packed.logprobs),
+        numbers("f", packed.milliseconds),
+        numbers("f", packed.logprobs),
         [flat[start : start + layers] for start in range(0, layers * packed.count, layers)]
         if layers
         else [[] for _ in range(packed.count)],
@@ -138,12 +142,13 @@ def _little(numbers: "array[int] | array[float]") -> bytes:
     return numbers.tobytes()
 
 
-def _numbers(code: str, blob: bytes) -> list[float]:
-    numbers: array[float] = array(code)
-    numbers.frombytes(blob[: len(blob) - len(blob) % numbers.itemsize])
+def numbers(code: str, blob: bytes) -> list[float]:
+    """The numbers of a little-endian blob; `code`: one of the type codes of `array`."""
+    found: array[float] = array(code)
+    found.frombytes(blob[: len(blob) - len(blob) % found.itemsize])
     if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tolist()
+        found.byteswap()
+    return found.tolist()
 
 
 def _to_bfloat16(numbers: Sequence[float]) -> bytes:
@@ -156,4 +161,4 @@ def _from_bfloat16(blob: bytes) -> list[float]:
     singles = bytearray(2 * len(blob))
     singles[2::4] = blob[0::2]
     singles[3::4] = blob[1::2]
-    return _numbers("f", bytes(singles))
+    return numbers("f", bytes(singles))

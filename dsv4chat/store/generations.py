@@ -2,12 +2,13 @@
 
 import json
 import sqlite3
+import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import fields
 
 from dsv4chat.store.errors import StoreDamaged
-from dsv4chat.store.figures import PackedFigures, TokenFigures, pack, unpack
+from dsv4chat.store.figures import PackedFigures, TokenFigures, numbers, pack, unpack
 from dsv4chat.store.records import GenerationRecord
 
 _COLUMNS = tuple(field.name for field in fields(GenerationRecord))
@@ -26,28 +27,30 @@ def write(connection: sqlite3.Connection, message: int, generation: GenerationRe
 
 
 def read(connection: sqlite3.Connection, messages: Sequence[int]) -> dict[int, GenerationRecord]:
-    """The figures of those of `messages` that have any."""
+    """The figures of those of `messages` that have any; at most a few hundred at once."""
     found = {}
-    for message in messages:
-        row = connection.execute("SELECT * FROM generation WHERE message_id = ?", (message,)).fetchone()
-        if row is not None:
-            values = {name: row[name] for name in _COLUMNS}
-            values["sampling"] = json.loads(row["sampling"])
-            found[message] = GenerationRecord(**values)
+    for row in connection.execute(
+        f"SELECT * FROM generation WHERE message_id IN ({', '.join('?' * len(messages))})", tuple(messages)
+    ):
+        values = {name: row[name] for name in _COLUMNS}
+        values["sampling"] = json.loads(row["sampling"])
+        found[row["message_id"]] = GenerationRecord(**values)
     return found
 
 
 def ids(connection: sqlite3.Connection, messages: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """The sampled ids of each of `messages`, in order."""
-    found = {}
-    for message in messages:
-        numbers: array[int] = array("I")
-        for row in connection.execute(
-            "SELECT ids, count FROM token_block WHERE message_id = ? ORDER BY start", (message,)
-        ):
-            numbers.frombytes(row["ids"])
-        found[message] = tuple(numbers)
-    return found
+    """The sampled ids of those of `messages` that have any, in order; at most a few hundred at once."""
+    sampled: dict[int, array[int]] = {}
+    for row in connection.execute(
+        f"SELECT message_id, ids FROM token_block WHERE message_id IN ({', '.join('?' * len(messages))})"
+        " ORDER BY message_id, start",
+        tuple(messages),
+    ):
+        sampled.setdefault(row["message_id"], array("I")).frombytes(row["ids"])
+    if sys.byteorder == "big":
+        for found in sampled.values():
+            found.byteswap()
+    return {message: tuple(found) for message, found in sampled.items()}
 
 
 def append(connection: sqlite3.Connection, message: int, start: int, new: TokenFigures) -> None:
@@ -77,17 +80,34 @@ def append(connection: sqlite3.Connection, message: int, start: int, new: TokenF
     )
 
 
-def figures(connection: sqlite3.Connection, message: int) -> TokenFigures:
-    """All tokens of an answer with their figures."""
+def figures(
+    connection: sqlite3.Connection, message: int, start: int = 0, end: int | None = None
+) -> TokenFigures:
+    """The tokens of an answer from number `start` up to `end` (all) with their figures."""
     layers = _layers(connection, message)
+    end = 2**62 if end is None else end
     whole = TokenFigures()
     for row in connection.execute(
-        "SELECT count, ids, kinds, milliseconds, logprobs, residual, alternatives FROM token_block"
-        " WHERE message_id = ? ORDER BY start",
-        (message,),
+        "SELECT start, count, ids, kinds, milliseconds, logprobs, residual, alternatives FROM token_block"
+        " WHERE message_id = ? AND start < ? AND start + count > ? ORDER BY start",
+        (message, end, start),
     ):
-        whole.extend(unpack(PackedFigures(*row), layers))
+        block = unpack(PackedFigures(*row[1:]), layers)
+        first = row["start"]
+        if first < start or first + len(block) > end:
+            block = block.part(max(0, start - first), end - first)
+        whole.extend(block)
     return whole
+
+
+def logprobs(connection: sqlite3.Connection, message: int) -> list[float]:
+    """The log-probability of each token of an answer."""
+    found: list[float] = []
+    for row in connection.execute(
+        "SELECT logprobs FROM token_block WHERE message_id = ? ORDER BY start", (message,)
+    ):
+        found += numbers("f", row["logprobs"])
+    return found
 
 
 def _layers(connection: sqlite3.Connection, message: int) -> int:

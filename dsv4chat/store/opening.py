@@ -12,13 +12,14 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsv4chat.store.errors import StoreDamaged, StoreError, StoreNewer, StoreUnwritable
+from dsv4chat.store.errors import StoreBusy, StoreDamaged, StoreError, StoreNewer, StoreUnwritable
 from dsv4chat.store.instance import Instance
 from dsv4chat.store.repository import Repository
 from dsv4chat.store.schema import APPLICATION_ID, MIGRATIONS
 
 FILE_NAME = "history.db"
-_BUSY_SECONDS = 10.0
+BUSY_SECONDS = 10.0
+KEEP_DELETED = 30 * 86_400.0  # seconds that something deleted can be brought back
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def open_history(folder: Path) -> Opened:
     try:
         _private_folder(folder)
         return _open_folder(folder)
-    except StoreUnwritable as error:
+    except (StoreUnwritable, StoreBusy) as error:
         reason = str(error)
     except OSError as error:
         reason = f"The folder {folder} cannot be used for the history ({error.strerror or error})."
@@ -71,12 +72,13 @@ def _open_file(path: Path) -> Repository:
             path.chmod(0o600)
     except OSError as error:
         raise StoreUnwritable(f"The history {path} cannot be written ({error.strerror or error}).") from error
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         _configure(connection)
         migrate(connection, backup=path.with_name(f"{path.stem}-before-format-{len(MIGRATIONS)}.db"))
         repository = Repository(connection, Instance(path.parent / "running"))
         repository.recover()
+        repository.purge_deleted(repository.clock() - KEEP_DELETED)
     except sqlite3.OperationalError as error:
         connection.close()
         raise StoreUnwritable(f"The history {path} cannot be written ({error}).") from error

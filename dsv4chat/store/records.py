@@ -71,6 +71,7 @@ class MessageRecord:
     program ended), length (limit reached), failed (the engine; `error` says why).
 
     ids: the sampled token ids of an answer, in order. generation: how it was made, None for other roles.
+    approvals: what the person said to each of `tool_calls`: once, always, never, None (not asked).
     """
 
     id: int
@@ -89,14 +90,49 @@ class MessageRecord:
     ids: tuple[int, ...] = ()
     generation: GenerationRecord | None = None
     updated: float = 0.0
+    approvals: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Where a message stands among the branches at its place: `ids`, oldest first, itself at `index`."""
+
+    index: int
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """What `delete_message` hid, and what it takes to bring it back. messages: how many were hidden."""
+
+    conversation: int
+    message: int
+    messages: int
+    leaf_before: int | None
+    stamp: float
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A message a person once sent."""
+
+    message: int
+    text: str
 
 
 @dataclass(frozen=True)
 class Found:
-    """A message found by search: an excerpt of the text around the first word found."""
+    """A message found by search.
+
+    excerpt: one line of the text around the first word found, cut with "…". marks: where the words stand in
+    it, as (start, end). where: "content" or "reasoning".
+    """
 
     conversation: int
     message: int
     title: str
     role: str
+    created: float
     excerpt: str
+    marks: tuple[tuple[int, int], ...] = ()
+    where: str = "content"

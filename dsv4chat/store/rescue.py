@@ -12,6 +12,8 @@ _TABLES = (
     ("tool_call", _OF_MESSAGE),
     ("generation", _OF_MESSAGE),
     ("token_block", _OF_MESSAGE),
+    ("approval", "conversation_id IS NULL OR conversation_id = ?"),
+    ("draft", "conversation_id = ?"),
 )
 
 

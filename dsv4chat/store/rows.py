@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dsv4chat.encoding import ToolCall
 from dsv4chat.store import generations
@@ -52,27 +52,26 @@ def conversation(row: sqlite3.Row) -> ConversationRecord:
 
 def messages(connection: sqlite3.Connection, ids: Sequence[int]) -> list[MessageRecord]:
     """The messages with these ids that exist, in the order of `ids`, with tool calls, tokens and figures."""
-    found: dict[int, sqlite3.Row] = {}
-    calls: dict[int, list[ToolCall]] = {}
+    found: dict[int, MessageRecord] = {}
     for start in range(0, len(ids), _AT_ONCE):
-        part = tuple(ids[start : start + _AT_ONCE])
-        marks = ", ".join("?" * len(part))
-        found.update(
-            {
-                row["id"]: row
-                for row in connection.execute(f"SELECT * FROM message WHERE id IN ({marks})", part)
-            }
-        )
-        for row in connection.execute(
-            f"SELECT * FROM tool_call WHERE message_id IN ({marks}) ORDER BY message_id, position", part
-        ):
-            calls.setdefault(row["message_id"], []).append(_tool_call(row))
-    assistants = [number for number, row in found.items() if row["role"] == "assistant"]
-    made = generations.read(connection, assistants)
-    sampled = generations.ids(connection, assistants)
-    return [
-        MessageRecord(
-            id=row["id"],
+        for record in _some(connection, tuple(ids[start : start + _AT_ONCE])):
+            found[record.id] = record
+    return [found[number] for number in ids if number in found]
+
+
+def _some(connection: sqlite3.Connection, ids: tuple[int, ...]) -> Iterator[MessageRecord]:
+    marks = ", ".join("?" * len(ids))
+    calls: dict[int, list[sqlite3.Row]] = {}
+    for row in connection.execute(
+        f"SELECT * FROM tool_call WHERE message_id IN ({marks}) ORDER BY message_id, position", ids
+    ):
+        calls.setdefault(row["message_id"], []).append(row)
+    made = generations.read(connection, ids)
+    sampled = generations.ids(connection, ids)
+    for row in connection.execute(f"SELECT * FROM message WHERE id IN ({marks})", ids):
+        number = row["id"]
+        yield MessageRecord(
+            id=number,
             conversation=row["conversation_id"],
             parent=row["parent_id"],
             role=row["role"],
@@ -85,12 +84,11 @@ def messages(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Message
             tool_call_id=row["tool_call_id"],
             thinking=None if row["thinking"] is None else bool(row["thinking"]),
             effort=row["effort"],
-            tool_calls=tuple(calls.get(row["id"], ())),
-            ids=sampled.get(row["id"], ()),
-            generation=made.get(row["id"]),
+            tool_calls=tuple(_tool_call(call) for call in calls.get(number, ())),
+            approvals=tuple(call["approval"] for call in calls.get(number, ())),
+            ids=sampled.get(number, ()),
+            generation=made.get(number),
         )
-        for row in (found[number] for number in ids if number in found)
-    ]
 
 
 def write_tool_calls(connection: sqlite3.Connection, message: int, calls: Sequence[ToolCall]) -> None:

@@ -1,10 +1,12 @@
 """The tables of the history, one SQL script for each version; version n is `MIGRATIONS[:n]` run in order.
 
 A conversation is a tree of messages: `message.parent_id` points up, a branch is a sibling, and
-`conversation.active_leaf` says which path is shown. What the model produced is kept with its answer:
-`generation` has one row of figures, `token_block` the sampled tokens in the order of their making, a row
-for each write, so that a growing answer only ever appends (the blobs: see `figures.py`).
-`message_text` is the full-text index: rowid = message id, text as `search.segment` cuts it.
+`conversation.active_leaf` says which path is shown. A message whose `deleted` is set is hidden with all below
+it, which carries the same time; `shown` is when a message was last the active leaf. What the model produced
+is kept with its answer: `generation` has one row of figures, `token_block` the sampled tokens in the order of
+their making, a row for each write, so that a growing answer only ever appends (the blobs: see `figures.py`).
+`message_text` is the full-text index: rowid = message id, text as `words.segment` cuts it.
+`draft.slot` is the conversation, or 0 for a new one.
 
 A script that has been released is never edited; a change is a new script at the end.
 """
@@ -97,5 +99,40 @@ CREATE TABLE token_block (
 CREATE VIRTUAL TABLE message_text USING fts5 (content, reasoning, tokenize = 'unicode61 remove_diacritics 2');
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+# Deleted messages can come back; branches remember where one was; approvals; drafts; a full-text index that
+# also answers the first letters of a word at once.
+_SECOND = """
+ALTER TABLE message ADD COLUMN deleted REAL;
+ALTER TABLE message ADD COLUMN shown REAL;
+DROP INDEX message_conversation;
+CREATE INDEX message_living ON message (conversation_id, id) WHERE deleted IS NULL;
+CREATE INDEX message_tree ON message (conversation_id, parent_id, id);
+CREATE INDEX message_deleted ON message (deleted) WHERE deleted IS NOT NULL;
+
+CREATE TABLE approval (
+    tool TEXT NOT NULL,
+    conversation_id INTEGER REFERENCES conversation (id) ON DELETE CASCADE,
+    decision TEXT NOT NULL CHECK (decision IN ('always', 'never')),
+    created REAL NOT NULL
+);
+CREATE UNIQUE INDEX approval_tool ON approval (tool, coalesce(conversation_id, 0));
+CREATE INDEX approval_conversation ON approval (conversation_id);
+
+CREATE TABLE draft (
+    slot INTEGER PRIMARY KEY,
+    conversation_id INTEGER UNIQUE REFERENCES conversation (id) ON DELETE CASCADE,
+    text TEXT NOT NULL,
+    updated REAL NOT NULL
+);
+
+ALTER TABLE message_text RENAME TO message_text_before;
+CREATE VIRTUAL TABLE message_text USING fts5 (
+    content, reasoning, tokenize = 'unicode61 remove_diacritics 2', prefix = '1 2 3'
+);
+INSERT INTO message_text (rowid, content, reasoning)
+    SELECT rowid, content, reasoning FROM message_text_before;
+DROP TABLE message_text_before;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND)
 VERSION = len(MIGRATIONS)

@@ -1,21 +1,68 @@
-"""The full-text index `message_text`: what was said and what was thought, all branches."""
+"""The full-text index `message_text`: what was said and what was thought, all branches.
+
+Found messages come newest first: that order the index gives away for any query, however many messages match
+it, while the order of relevance would have to look at all of them first.
+"""
 
 import re
 import sqlite3
+import unicodedata
 
 from dsv4chat.store.records import Found
-from dsv4chat.store.search import query, segment
+from dsv4chat.store.transactions import Transactions
+from dsv4chat.store.words import pattern, query, segment
 
+_FOUND = """
+SELECT message.id, message.conversation_id, message.role, message.created, message.content,
+    message.reasoning, conversation.title
+FROM message_text JOIN message ON message.id = message_text.rowid
+JOIN conversation ON conversation.id = message.conversation_id
+WHERE message_text MATCH ? AND message_text.rowid < ? AND message.deleted IS NULL
+    AND conversation.deleted IS NULL{also}
+ORDER BY message_text.rowid DESC LIMIT ?
+"""
+_ANYWHERE = _FOUND.format(also="")
+_IN_ONE = _FOUND.format(also=" AND message.conversation_id = ?")
 _AROUND = 60  # characters of an excerpt on either side of what was found
+_FOLDED = 20_000  # characters of a text in which words are looked for without their accents
+
+
+class Searches(Transactions):
+    """Full-text search."""
+
+    def search(
+        self, asked: str, limit: int = 50, *, before: int | None = None, conversation: int | None = None
+    ) -> list[Found]:
+        """Messages with all words and "phrases" of `asked`, newest first; [] if there is no word in it.
+
+        The last word may be a beginning. before: the number of a message; only older ones, for the next
+        page. conversation: only in this one.
+        """
+        match = query(asked)
+        if match is None:
+            return []
+        older = 2**62 if before is None else before
+        with self.reading() as connection:
+            if conversation is None:
+                found = connection.execute(_ANYWHERE, (match, older, limit)).fetchall()
+            else:
+                found = connection.execute(_IN_ONE, (match, older, conversation, limit)).fetchall()
+        shape = pattern(asked)
+        return [_found(row, shape) for row in found]
 
 
 def index(connection: sqlite3.Connection, message: int, content: str, reasoning: str | None) -> None:
     """Make a message findable by its present text."""
-    connection.execute("DELETE FROM message_text WHERE rowid = ?", (message,))
+    forget_message(connection, message)
     connection.execute(
         "INSERT INTO message_text (rowid, content, reasoning) VALUES (?, ?, ?)",
         (message, segment(content), segment(reasoning or "")),
     )
+
+
+def forget_message(connection: sqlite3.Connection, message: int) -> None:
+    """Take a message out of the index."""
+    connection.execute("DELETE FROM message_text WHERE rowid = ?", (message,))
 
 
 def forget(connection: sqlite3.Connection, conversation: int) -> None:
@@ -26,29 +73,45 @@ def forget(connection: sqlite3.Connection, conversation: int) -> None:
     )
 
 
-def search(connection: sqlite3.Connection, words: str, limit: int) -> list[Found]:
-    """Messages with all `words`, best first; [] if `words` has no word."""
-    asked = query(words)
-    if asked is None:
-        return []
-    found = connection.execute(
-        "SELECT message.id, message.conversation_id, message.role, message.content, message.reasoning,"
-        " conversation.title FROM message_text JOIN message ON message.id = message_text.rowid"
-        " JOIN conversation ON conversation.id = message.conversation_id"
-        " WHERE message_text MATCH ? AND conversation.deleted IS NULL ORDER BY message_text.rank LIMIT ?",
-        (asked, limit),
-    ).fetchall()
-    first = words.split()[0]
-    return [Found(row[1], row[0], row[5], row[2], _excerpt((row[3], row[4] or ""), first)) for row in found]
+def _found(row: sqlite3.Row, shape: re.Pattern[str] | None) -> Found:
+    texts = {"content": row["content"], "reasoning": row["reasoning"] or ""}
+    place = next(
+        (
+            (where, start)
+            for where, text in texts.items()
+            if shape is not None and (start := _first(shape, text)) is not None
+        ),
+        ("content" if texts["content"] else "reasoning", 0),
+    )
+    excerpt = _excerpt(texts[place[0]], place[1])
+    marks = () if shape is None else tuple(match.span() for match in shape.finditer(_plain(excerpt)))
+    return Found(
+        conversation=row["conversation_id"],
+        message=row["id"],
+        title=row["title"],
+        role=row["role"],
+        created=row["created"],
+        excerpt=excerpt,
+        marks=marks,
+        where=place[0],
+    )
 
 
-def _excerpt(texts: tuple[str, ...], word: str) -> str:
-    pattern = re.compile(re.escape(word), re.IGNORECASE)
-    for text in texts:
-        match = pattern.search(text)
-        if match:
-            start = max(0, match.start() - _AROUND)
-            end = min(len(text), match.end() + _AROUND)
-            cut = " ".join(text[start:end].split())
-            return ("…" if start else "") + cut + ("…" if end < len(text) else "")
-    return " ".join((texts[0] or texts[1])[: 2 * _AROUND].split())
+def _first(shape: re.Pattern[str], text: str) -> int | None:
+    match = shape.search(text) or shape.search(_plain(text[:_FOLDED]))
+    return None if match is None else match.start()
+
+
+def _plain(text: str) -> str:
+    """`text` without accents, each character in its place, as the index sees it."""
+    return text if text.isascii() else "".join(_base(character) for character in text)
+
+
+def _base(character: str) -> str:
+    return character if character.isascii() else unicodedata.normalize("NFD", character)[0]
+
+
+def _excerpt(text: str, place: int) -> str:
+    start, end = max(0, place - _AROUND), min(len(text), place + 2 * _AROUND)
+    cut = " ".join(text[start:end].split())
+    return ("…" if start else "") + cut + ("…" if end < len(text) else "")

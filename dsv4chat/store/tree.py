@@ -1,29 +1,45 @@
-"""The tree of messages: putting one in, walking up and down, and answers that are being written."""
+"""The tree of messages: putting one in, walking up and down, hiding a part of it.
+
+A message is hidden only together with all below it, so everything above a living message is alive.
+Siblings and branches do not count hidden messages.
+"""
 
 import sqlite3
 from collections.abc import Sequence
 
-from dsv4chat.store.errors import StoreDamaged
+from dsv4chat.store.errors import StoreDamaged, StoreMissing
 
-_PATH = """
+_UP = """
 WITH RECURSIVE path (id, parent_id, depth) AS (
     SELECT id, parent_id, 0 FROM message WHERE id = ?
     UNION ALL
     SELECT message.id, message.parent_id, depth + 1 FROM message JOIN path ON message.id = path.parent_id
+    LIMIT ?
 )
 SELECT id FROM path ORDER BY depth DESC
 """
 _SIBLINGS = """
-SELECT other.id FROM message JOIN message AS other
+SELECT other.id FROM message JOIN message AS other INDEXED BY message_tree
 ON other.conversation_id = message.conversation_id AND other.parent_id IS message.parent_id
-WHERE message.id = ? ORDER BY other.id
+WHERE message.id = ? AND other.deleted IS NULL ORDER BY other.id
 """
-_NEWEST_BELOW = """
+_BELOW = """
 WITH RECURSIVE below (id) AS (
-    SELECT ? UNION ALL SELECT message.id FROM message JOIN below ON message.parent_id = below.id
+    SELECT id FROM message WHERE id = ? AND deleted IS NULL
+    UNION ALL
+    SELECT message.id FROM message JOIN below ON message.parent_id = below.id WHERE message.deleted IS NULL
 )
-SELECT max(id) FROM below
 """
+# The messages below that nothing follows; among them the one that was shown last.
+_LAST_SHOWN_LEAF = (
+    _BELOW
+    + """
+SELECT id FROM message WHERE id IN below AND NOT EXISTS (
+    SELECT 1 FROM message AS child WHERE child.parent_id = message.id AND child.deleted IS NULL
+) ORDER BY coalesce(shown, created) DESC, id DESC LIMIT 1
+"""
+)
+_EVERYTHING = -1  # LIMIT
 
 
 def insert(
@@ -35,7 +51,11 @@ def insert(
     content: str,
     **columns: object,
 ) -> int:
-    """Add a message under `parent`, make it the active leaf of its conversation, return its number."""
+    """Add a message under `parent`, make it the active leaf of its conversation, return its number.
+
+    What was hidden above it comes back: another program may have deleted what this one writes to.
+    """
+    _reveal(connection, conversation, parent)
     values = {
         "conversation_id": conversation,
         "parent_id": parent,
@@ -43,6 +63,7 @@ def insert(
         "content": content,
         "created": now,
         "updated": now,
+        "shown": now,
         **columns,
     }
     marks = ", ".join("?" * len(values))
@@ -56,6 +77,26 @@ def insert(
     return number
 
 
+def _reveal(connection: sqlite3.Connection, conversation: int, parent: int | None) -> None:
+    found = connection.execute("SELECT deleted FROM conversation WHERE id = ?", (conversation,)).fetchone()
+    if found is None:
+        raise StoreMissing("This conversation is not in the history any more.")
+    if found["deleted"] is not None:
+        connection.execute("UPDATE conversation SET deleted = NULL WHERE id = ?", (conversation,))
+    if parent is None:
+        return
+    above = connection.execute(
+        "SELECT deleted FROM message WHERE id = ? AND conversation_id = ?", (parent, conversation)
+    ).fetchone()
+    if above is None:
+        raise StoreMissing("The message this one follows is not in the history any more.")
+    if above["deleted"] is not None:
+        connection.executemany(
+            "UPDATE message SET deleted = NULL WHERE id = ?",
+            [(number,) for number in path(connection, parent)],
+        )
+
+
 def row_id(cursor: sqlite3.Cursor) -> int:
     """The number of the row that was just inserted."""
     if cursor.lastrowid is None:
@@ -63,9 +104,9 @@ def row_id(cursor: sqlite3.Cursor) -> int:
     return cursor.lastrowid
 
 
-def path(connection: sqlite3.Connection, leaf: int) -> list[int]:
-    """The messages from the first one down to `leaf`."""
-    return [row[0] for row in connection.execute(_PATH, (leaf,))]
+def path(connection: sqlite3.Connection, leaf: int, last: int | None = None) -> list[int]:
+    """The messages from the first one (or the `last` ones only) down to `leaf`."""
+    return [row[0] for row in connection.execute(_UP, (leaf, _EVERYTHING if last is None else last))]
 
 
 def siblings(connection: sqlite3.Connection, message: int) -> list[int]:
@@ -73,37 +114,42 @@ def siblings(connection: sqlite3.Connection, message: int) -> list[int]:
     return [row[0] for row in connection.execute(_SIBLINGS, (message,))]
 
 
-def newest_leaf(connection: sqlite3.Connection, message: int) -> int:
-    """The newest message among `message` and all below it: always a leaf, as children are newer."""
-    return int(connection.execute(_NEWEST_BELOW, (message,)).fetchone()[0])
+def last_shown_leaf(connection: sqlite3.Connection, message: int) -> int:
+    """The end of a branch under `message`: where one was last."""
+    row = connection.execute(_LAST_SHOWN_LEAF, (message,)).fetchone()
+    if row is None:
+        raise StoreMissing("This message is not in the history any more.")
+    return int(row[0])
 
 
-def update_answer(
-    connection: sqlite3.Connection, now: float, answer: int, content: str, reasoning: str | None
-) -> None:
-    """Replace the text of an answer."""
+def activate(connection: sqlite3.Connection, now: float, conversation: int, leaf: int | None) -> None:
+    """Make `leaf` the end of the branch that is shown."""
+    connection.execute("UPDATE conversation SET active_leaf = ? WHERE id = ?", (leaf, conversation))
+    connection.execute("UPDATE message SET shown = ? WHERE id = ?", (now, leaf))
+
+
+def below(connection: sqlite3.Connection, message: int) -> list[int]:
+    """`message` and all that follows it in any branch."""
+    return [row[0] for row in connection.execute(_BELOW + "SELECT id FROM below", (message,))]
+
+
+def hide(connection: sqlite3.Connection, stamp: float, messages: Sequence[int]) -> None:
+    """Hide `messages` under the mark `stamp`."""
+    connection.executemany("UPDATE message SET deleted = ? WHERE id = ?", [(stamp, n) for n in messages])
+
+
+def unhide(connection: sqlite3.Connection, stamp: float, conversation: int) -> None:
+    """Bring back what was hidden under `stamp`."""
     connection.execute(
-        "UPDATE message SET content = ?, reasoning = ?, updated = ? WHERE id = ?",
-        (content, reasoning, now, answer),
+        "UPDATE message SET deleted = NULL WHERE deleted = ? AND conversation_id = ?", (stamp, conversation)
     )
 
 
-def writers(connection: sqlite3.Connection) -> list[str | None]:
-    """Who says to be writing an answer."""
-    return [
-        row[0] for row in connection.execute("SELECT DISTINCT writer FROM message WHERE state = 'writing'")
-    ]
-
-
-def interrupt(connection: sqlite3.Connection, writers: Sequence[str | None]) -> list[sqlite3.Row]:
-    """Mark what `writers` left unfinished; returns id, content and reasoning of those answers."""
-    left: list[sqlite3.Row] = []
-    for writer in writers:
-        left += connection.execute(
-            "SELECT id, content, reasoning FROM message WHERE state = 'writing' AND writer IS ?", (writer,)
-        ).fetchall()
-        connection.execute(
-            "UPDATE message SET state = 'interrupted', writer = NULL WHERE state = 'writing' AND writer IS ?",
-            (writer,),
-        )
-    return left
+def leaf_beside(connection: sqlite3.Connection, message: int) -> int | None:
+    """What to show when `message` is taken away: the branch before it, else after it, else what is above."""
+    others = siblings(connection, message)
+    index = others.index(message) if message in others else 0
+    if len(others) > 1:
+        return last_shown_leaf(connection, others[index - 1] if index else others[1])
+    row = connection.execute("SELECT parent_id FROM message WHERE id = ?", (message,)).fetchone()
+    return None if row is None or row[0] is None else int(row[0])
