@@ -1,4 +1,4 @@
-"""`dsv4chat bench`: how fast the runtime is on this machine."""
+"""`dsv4chat bench`: how fast the program is on this machine."""
 
 import json
 import sys
@@ -6,6 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
+
+from dsv4chat.cli.bench_store import store
 
 if TYPE_CHECKING:
     from dsv4chat.runtime.benchmark import DecodeBenchmark
@@ -20,7 +22,10 @@ Exit codes:
 
 @click.group()
 def bench() -> None:
-    """Measure the runtime on this machine."""
+    """Measure the program on this machine."""
+
+
+bench.add_command(store)
 
 
 @bench.command(epilog=_EPILOG)

@@ -36,6 +36,8 @@ Tools (approvals.py)
 Typing (prompts.py)
     prompts(limit, before=None, beginning="") -> [Prompt]    what was sent before, in all conversations
     save_draft(conversation | None, text), draft(conversation | None)    unsent text; None: a new conversation
+Wholes (transfers.py; files of them: dsv4chat.exchange)
+    whole(conversation) -> (ConversationRecord, [MessageRecord] of all branches), add_whole(...) -> number
 """
 
 from dsv4chat.store.background import BackgroundStore

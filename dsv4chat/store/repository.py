@@ -9,9 +9,10 @@ from dsv4chat.store.errors import StoreError
 from dsv4chat.store.messages import Messages
 from dsv4chat.store.prompts import Prompts
 from dsv4chat.store.searching import Searches
+from dsv4chat.store.transfers import Transfers
 
 
-class Repository(Conversations, Messages, Answers, Searches, Approvals, Prompts):
+class Repository(Conversations, Messages, Answers, Searches, Approvals, Prompts, Transfers):
     """The history. `dsv4chat.store` lists all methods; the module of its part says what each does."""
 
     def close(self) -> None:
