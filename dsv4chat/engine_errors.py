@@ -4,6 +4,8 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
+from dsv4chat.logs import has_name
+
 
 class EngineFailed(Exception):  # noqa: N818 - the name says what happened
     """The engine refused or could not do a request; it is still there. `kind`: the error's class name."""
@@ -17,7 +19,8 @@ class EngineDied(Exception):  # noqa: N818 - the name says what happened
     """The engine's process is gone. `log`: its log file; `last_lines`: the end of it."""
 
     def __init__(self, cause: str, log: Path, last_lines: Sequence[str] = ()) -> None:
-        super().__init__(f"The engine's process ended: {cause}. Its log is {log}.")
+        where = f" Its log is {log}." if has_name(log) else ""
+        super().__init__(f"The engine's process ended: {cause}.{where}")
         self.cause = cause
         self.log = log
         self.last_lines = tuple(last_lines)

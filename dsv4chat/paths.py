@@ -4,8 +4,8 @@ Everything is under one folder instead when the environment variable DSV4CHAT_HO
 on first use, readable by their owner only.
 """
 
+import errno
 import os
-import tempfile
 from pathlib import Path
 
 import platformdirs
@@ -32,19 +32,45 @@ def config_folder() -> Path:
 
 
 def log_folder() -> Path:
-    """Logs. Falls back to a private temporary folder, because a program that cannot log must still run."""
+    """Logs. Raises OSError when it cannot be made or written into."""
+    folder = _private(_under_home("log") or platformdirs.user_log_path(APP, appauthor=False))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+    return folder
+
+
+def no_log_notice() -> str | None:
+    """The sentence to say when there is no place for logs; None when there is one."""
     try:
-        folder = _private(_under_home("log") or platformdirs.user_log_path(APP, appauthor=False))
-        if os.access(folder, os.W_OK | os.X_OK):
-            return folder
-    except OSError:
-        pass
-    return Path(tempfile.mkdtemp(prefix=f"{APP}-log-"))
+        log_folder()
+    except OSError as error:
+        return f"{_place('logs')} ({_reason(error)}): the engine's log is kept only while it runs."
+    return None
+
+
+def no_data_notice() -> str | None:
+    """The sentence to say when there is no place for the history; None when there is one."""
+    try:
+        data_folder()
+    except OSError as error:
+        return f"{_place('the history')} ({_reason(error)}): conversations are kept only until you quit."
+    return None
 
 
 def model_folder(name: str) -> Path:
     """The folder of a model as given on the command line: "demo", or a path."""
     return demo_path() if name == "demo" else Path(name).expanduser()
+
+
+def _place(what: str) -> str:
+    home = os.environ.get(HOME_VARIABLE)
+    return f"{HOME_VARIABLE} ({home}) cannot be used" if home else f"There is no folder for {what}"
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "a file is in its place"
+    return error.strerror or type(error).__name__
 
 
 def _under_home(part: str) -> Path | None:

@@ -84,15 +84,18 @@ class TurnToken:
 
 @dataclass(frozen=True, slots=True)
 class TurnFigures:
-    """What the turn cost. `ttft_ms` = `prefill_ms` + `first_decode_ms` (and the little between them)."""
+    """What the turn cost. `ttft_ms` = `prefill_ms` + `first_decode_ms` (and the little between them).
+
+    Both are None when the turn ended before its first token.
+    """
 
     prompt_tokens: int
     prefilled: int
     reused: int
     tokens: int
-    ttft_ms: float
+    ttft_ms: float | None
     prefill_ms: float
-    first_decode_ms: float
+    first_decode_ms: float | None
     tokens_per_second: float
 
 

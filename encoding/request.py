@@ -248,5 +248,10 @@ def _dump(value: Any, where: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    """A value as JSON spells it: null, not None."""
+    try:
+        text = dump_json(value)
+        text.encode("utf-8")
+    except (TypeError, ValueError):  # no JSON, or half of a surrogate pair
+        text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -4,7 +4,8 @@ It serves the messages of runtime/protocol.py over the inherited socket N. One t
 `Stop` and `Ping` are heard during a turn; the main thread loads and generates. When the socket closes,
 whatever the reason, the process ends at once: an app that was killed leaves nothing behind.
 
-Standard output and error are FILE. A flood of output moves it to FILE.1 and starts it again.
+Standard output and error are FILE. A flood of output moves it to FILE.1 and starts it again. The parts:
+child_log.py (that), child_progress.py (of a load), child_errors.py (sentences for errors nobody foresaw).
 
 Threads: it computes with one a physical core, unless OMP_NUM_THREADS or --threads say otherwise, at a
 slightly lower priority than the app's, so that the screen stays fluent on a machine with few cores.
@@ -16,15 +17,16 @@ import faulthandler
 import os
 import queue
 import socket
-import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
+from dsv4chat.runtime.child_errors import OUT_OF_MEMORY, unexpected
+from dsv4chat.runtime.child_log import keep_bounded, note
+from dsv4chat.runtime.child_progress import LoadingProgress
 from dsv4chat.runtime.errors import EngineError
 from dsv4chat.runtime.protocol import (
     MAX_FRAME_BYTES,
@@ -54,9 +56,6 @@ if TYPE_CHECKING:
     from dsv4chat.runtime.engine import Engine
 
 NICENESS = 2
-LOG_BYTES = 4 * 2**20
-LOG_CHECK_SECONDS = 1.0
-PROGRESS_SECONDS = 0.05
 
 
 class Server:
@@ -69,13 +68,18 @@ class Server:
         # Turns asked to stop, also ones still waiting; a turn's number is used once.
         self._stopped: set[int] = set()
         self._engine: Engine | None = None
+        # When the request in work last showed a sign of life; None between requests.
+        self._moved: float | None = None
 
     def run(self) -> None:
         """Serve until the process ends."""
         self._send(Hello(version=PROTOCOL_VERSION, pid=os.getpid()))
         threading.Thread(target=self._read, name="requests", daemon=True).start()
         while True:
-            self._do(self._work.get())
+            request = self._work.get()
+            self._moved = time.monotonic()
+            self._do(request)
+            self._moved = None
 
     def _read(self) -> None:
         """Take in requests until the other side is gone or asks for the end; then end the process."""
@@ -96,7 +100,9 @@ class Server:
 
     def _take(self, request: Request) -> None:
         if isinstance(request, Ping):
-            self._send(Pong(number=request.number))
+            moved = self._moved
+            busy = None if moved is None else (time.monotonic() - moved) * 1000
+            self._send(Pong(number=request.number, busy_ms=busy))
         elif isinstance(request, Stop):
             self._stopped.add(request.turn)
         elif isinstance(request, Shutdown):
@@ -115,14 +121,14 @@ class Server:
             elif self._engine is not None:
                 self._engine.drop(request.conversation)
         except EngineError as error:
-            _log(f"{type(error).__name__}: {error}")
+            note(f"{type(error).__name__}: {error}")
             self._send(Failed(turn=turn, kind=type(error).__name__, message=str(error)))
         except MemoryError:
             traceback.print_exc()
-            self._send(Failed(turn=turn, kind="MemoryError", message=_OUT_OF_MEMORY))
+            self._send(Failed(turn=turn, kind="MemoryError", message=OUT_OF_MEMORY))
         except Exception as error:
             traceback.print_exc()
-            self._send(Failed(turn=turn, kind=type(error).__name__, message=_unexpected(error)))
+            self._send(Failed(turn=turn, kind=type(error).__name__, message=unexpected(error)))
         finally:
             if turn is not None:
                 self._stopped.discard(turn)
@@ -133,7 +139,7 @@ class Server:
 
         # The old model goes first: two may not fit.
         self._engine = None
-        progress = _Progress(self._send)
+        progress = LoadingProgress(self._send)
         engine = Engine.load(
             request.model,
             device=request.device,
@@ -209,6 +215,8 @@ class Server:
         )
 
     def _send(self, reply: Reply) -> None:
+        if self._moved is not None and not isinstance(reply, Pong):
+            self._moved = time.monotonic()
         try:
             with self._sending:
                 self._connection.sendall(frame(reply))
@@ -216,90 +224,25 @@ class Server:
             _end(f"the connection broke ({error})")
 
 
-class _Progress:
-    """Passes on an engine's load progress, at most twenty times a second, with the time left."""
-
-    def __init__(self, send: Callable[[Reply], None]) -> None:
-        self._send = send
-        self._started = time.perf_counter()
-        self._sent = 0.0
-        self._now = (0, 0, 0, 0)
-
-    def __call__(self, bytes_done: int, bytes_total: int, tensors_done: int, tensors_total: int) -> None:
-        self._now = (bytes_done, bytes_total, tensors_done, tensors_total)
-        if time.perf_counter() - self._sent >= PROGRESS_SECONDS:
-            self.last()
-
-    def last(self) -> None:
-        """Send the newest figures."""
-        self._sent = time.perf_counter()
-        bytes_done, bytes_total, tensors_done, tensors_total = self._now
-        left = None
-        if bytes_done:
-            left = (self._sent - self._started) * (bytes_total - bytes_done) / bytes_done
-        self._send(
-            Loading(
-                stage="Reading the weights",
-                bytes_done=bytes_done,
-                bytes_total=bytes_total,
-                tensors_done=tensors_done,
-                tensors_total=tensors_total,
-                seconds_left=left,
-            )
-        )
-
-
-_OUT_OF_MEMORY = (
-    "There is not enough memory for this; close other programs, or choose a smaller --max-context or model."
-)
-
-
-def _unexpected(error: Exception) -> str:
-    """A sentence for an error nobody foresaw; its traceback is in the log."""
-    name = type(error).__name__
-    if name == "OutOfMemoryError" or "not enough memory" in str(error):
-        return _OUT_OF_MEMORY
-    text = " ".join(str(error).split())[:300]
-    return f"The engine met an error it did not expect ({name}: {text}); its log has the details."
-
-
 def _end(cause: str) -> NoReturn:
     """End the process now, from any thread, in the middle of anything."""
-    _log(f"ends: {cause}")
+    note(f"ends: {cause}")
     os._exit(0)
-
-
-def _log(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
-
-
-def _limit_log(path: str) -> None:
-    """Now and then move a log that has grown too large aside, and start it again."""
-    while True:
-        time.sleep(LOG_CHECK_SECONDS)
-        with contextlib.suppress(OSError):
-            if os.fstat(2).st_size > LOG_BYTES:
-                os.replace(path, f"{path}.1")
-                log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-                os.dup2(log, 1)
-                os.dup2(log, 2)
-                os.close(log)
 
 
 def main() -> None:
     """Serve the connection named on the command line."""
     parser = argparse.ArgumentParser(prog="dsv4chat.runtime.child", description=__doc__.splitlines()[0])
     parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
-    parser.add_argument("--log", help="the file that standard output and error are")
+    parser.add_argument("--log", help="the file that standard output and error are, if it has a name")
     parser.add_argument("--threads", type=int, help="threads to compute with")
     options = parser.parse_args()
     faulthandler.enable()
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
     threads = decide_threads(options.threads)
-    if options.log:
-        threading.Thread(target=_limit_log, args=(options.log,), name="log", daemon=True).start()
-    _log(f"dsv4chat runtime, protocol {PROTOCOL_VERSION}, process {os.getpid()}, {threads} threads")
+    keep_bounded(options.log)
+    note(f"dsv4chat runtime, protocol {PROTOCOL_VERSION}, process {os.getpid()}, {threads} threads")
     Server(socket.socket(fileno=options.fd)).run()
 
 

@@ -199,7 +199,7 @@ class Engine:
 
     def _checked(self, ids: Sequence[int] | Tensor) -> list[int]:
         try:
-            checked = [operator.index(token) for token in ids]
+            checked = [_id(token) for token in (ids.tolist() if isinstance(ids, Tensor) else ids)]
         except TypeError:
             raise EngineError("Token ids must be whole numbers.") from None
         if not checked:
@@ -217,6 +217,13 @@ class Engine:
                 "shorten the conversation or load the model with a larger context (--max-context)."
             )
         return checked
+
+
+def _id(token: object) -> int:
+    """A whole number; TypeError for anything else, True and False included."""
+    if isinstance(token, bool):
+        raise TypeError
+    return operator.index(token)  # type: ignore[arg-type]
 
 
 def _never() -> bool:

@@ -42,6 +42,7 @@ class TurnReport:
     stop_id: the sampled stop token, which was neither handed out nor fed.
     tail: U+FFFD if the text ended inside a character.
     ttft_ms: to the first token; of it prefill_ms for all but the prompt's last id, first_decode_ms for that.
+        Both None when the turn ended before a token was sampled.
     chunks: sizes of all chunks, from position 0, that led to the cache's state at the end.
     """
 
@@ -52,9 +53,9 @@ class TurnReport:
     reason: str = "stopped"
     stop_id: int | None = None
     tail: str = ""
-    ttft_ms: float = 0.0
+    ttft_ms: float | None = None
     prefill_ms: float = 0.0
-    first_decode_ms: float = 0.0
+    first_decode_ms: float | None = None
     decode_ms: float = 0.0
     seed: int | None = None
     chunks: tuple[int, ...] = ()
@@ -125,7 +126,7 @@ def run_turn(
             residual = output.residual.tolist()
             milliseconds = clock.lap()
             report.decode_ms += milliseconds
-            if report.tokens == 0:
+            if report.ttft_ms is None:
                 report.first_decode_ms, report.ttft_ms = milliseconds, clock.elapsed()
             if choice.id in request.stop_ids and not request.params.ignore_eos:
                 report.reason, report.stop_id = "stop", choice.id

@@ -167,6 +167,7 @@ class Token(Message, frozen=True, kw_only=True):
 class Finished(Message, frozen=True, kw_only=True):
     """End of a turn. reason: "stop" (end token), "length" (max_tokens or context), "stopped" (on request).
 
+    ttft_ms, first_decode_ms: None when the turn ended before its first token was sampled.
     stop_id: the sampled stop token (not fed, not yielded), or None.
     tail: text held back at the end (an unfinished character), to be shown.
     """
@@ -176,9 +177,9 @@ class Finished(Message, frozen=True, kw_only=True):
     prefilled: int
     reused: int
     tokens: int
-    ttft_ms: float
+    ttft_ms: float | None
     prefill_ms: float
-    first_decode_ms: float
+    first_decode_ms: float | None
     tokens_per_second: float
     stop_id: int | None = None
     tail: str = ""
@@ -193,9 +194,10 @@ class Failed(Message, frozen=True, kw_only=True):
 
 
 class Pong(Message, frozen=True, kw_only=True):
-    """Answer to `Ping`."""
+    """Answer to `Ping`. busy_ms: since the request in work last showed a sign of life; None without one."""
 
     number: int
+    busy_ms: float | None = None
 
 
 Request = Load | Generate | Stop | Drop | Ping | Shutdown

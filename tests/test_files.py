@@ -1,13 +1,13 @@
 """Where files live, and the engine's logs."""
 
-import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from dsv4chat import paths
-from dsv4chat.logs import KEPT, log_tail, new_engine_log
+from dsv4chat.logs import KEPT, EngineLog, has_name, log_tail
 
 
 @pytest.mark.parametrize("name", ["data_folder", "cache_folder", "config_folder", "log_folder"])
@@ -33,9 +33,11 @@ def test_a_model_is_a_folder_or_the_one_that_comes_along():
 
 def test_only_the_newest_logs_are_kept(tmp_path):
     for number in range(KEPT + 5):
-        path, descriptor = new_engine_log(tmp_path)
-        os.write(descriptor, b"a\nb\n")
-        os.close(descriptor)
+        log = EngineLog(tmp_path)
+        path = log.path
+        os.write(log.descriptor, b"a\nb\n")
+        log.started()
+        log.close()
         os.utime(path, (number, number))
         path.with_name(path.name + ".1").touch()
     assert len(list(tmp_path.glob("*.log"))) == KEPT
@@ -45,12 +47,34 @@ def test_only_the_newest_logs_are_kept(tmp_path):
     assert log_tail(tmp_path / "none") == []
 
 
-def test_a_log_folder_that_cannot_be_written_is_replaced(tmp_path, monkeypatch):
+def test_without_a_place_for_logs_there_is_one_without_a_name_and_a_sentence(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.touch()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setenv(paths.HOME_VARIABLE, str(blocked))
-    folder = paths.log_folder()
-    assert folder.is_dir()
-    assert not folder.is_relative_to(blocked)
-    with contextlib.suppress(OSError):
-        folder.rmdir()
+    log = EngineLog()
+    os.write(log.descriptor, b"a\nb\n")
+    log.started()
+    assert not has_name(log.path)
+    assert log_tail(log.path) == ["a", "b"]
+    assert list((tmp_path / "tmp").iterdir()) == []
+    log.close()
+    log.close()
+    assert log_tail(log.path) == []
+
+
+@pytest.mark.parametrize("part", ["log", "data"])
+def test_a_place_that_cannot_be_used_is_told_in_a_sentence_that_names_it(tmp_path, monkeypatch, part):
+    notice = getattr(paths, f"no_{part}_notice")
+    monkeypatch.setenv(paths.HOME_VARIABLE, str(tmp_path / "home"))
+    assert notice() is None
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(paths.HOME_VARIABLE, str(tmp_path / "file"))
+    sentence = notice()
+    assert sentence is not None
+    assert sentence.startswith(
+        f"DSV4CHAT_HOME ({tmp_path / 'file'}) cannot be used (a file is in its place): "
+    )
+    assert sentence.endswith(".")

@@ -1,13 +1,11 @@
 """Puts the real parts together: settings, history, tokenizer, the engine's process."""
 
-from pathlib import Path
-
 from dsv4chat.app.engine_link import read_text_side
 from dsv4chat.app.events import HistoryInMemory, Notice
 from dsv4chat.app.options import ChatOptions
 from dsv4chat.app.session import ChatSession
 from dsv4chat.engine_process import EngineProcess
-from dsv4chat.paths import data_folder, model_folder
+from dsv4chat.paths import data_folder, model_folder, no_data_notice, no_log_notice
 from dsv4chat.runtime.protocol import Load
 from dsv4chat.settings import load_settings
 from dsv4chat.store import BackgroundStore, ConversationSettings
@@ -17,15 +15,7 @@ def build_session(options: ChatOptions) -> ChatSession:
     """A session of the real engine and history. Slow (imports); to be called in a thread."""
     loaded = load_settings()
     settings = loaded.settings
-    try:
-        folder: Path | None = data_folder()
-        trouble = None
-    except OSError as error:
-        folder = None
-        trouble = (
-            f"There is no folder for the history ({error.strerror or error}): conversations are kept only "
-            "until you quit."
-        )
+    trouble = no_data_notice()
     thinking = settings.chat.thinking if options.thinking is None else options.thinking
     session = ChatSession(
         make_engine=EngineProcess,
@@ -37,7 +27,7 @@ def build_session(options: ChatOptions) -> ChatSession:
             kv_dtype=options.kv_dtype or settings.engine.kv_dtype,
             max_context=options.max_context or settings.engine.max_context,
         ),
-        store=BackgroundStore(folder),
+        store=BackgroundStore(None if trouble else data_folder()),
         settings=ConversationSettings(
             system=settings.chat.system, thinking=thinking, effort=options.effort or settings.chat.effort
         ),
@@ -45,6 +35,8 @@ def build_session(options: ChatOptions) -> ChatSession:
     )
     if trouble:
         session.events.append(HistoryInMemory(trouble))
+    elif no_log := no_log_notice():
+        session.events.append(Notice(no_log, "warning"))
     if loaded.notice:
         session.events.append(Notice(loaded.notice, "warning"))
     return session

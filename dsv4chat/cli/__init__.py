@@ -59,5 +59,10 @@ def main(**options: Any) -> None:
             )
         return
     from dsv4chat.app import run
+    from dsv4chat.model_check import UnusableModelError, check_model
 
+    try:
+        check_model(given.get("model", "demo"))
+    except UnusableModelError as error:
+        raise click.ClickException(str(error)) from None
     context.exit(run(**given))

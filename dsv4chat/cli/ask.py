@@ -7,12 +7,14 @@ import signal
 import stat
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dsv4chat.cli.lines import decoded
 from dsv4chat.cli.options import model_options, sampling_options
 
 EXIT_OK, EXIT_ERROR, EXIT_INTERRUPTED = 0, 1, 130
@@ -69,12 +71,6 @@ def ask(
     Text on standard input is appended to PROMPT, or is the prompt. The answer goes to standard output, the
     thinking to standard error.
     """
-    try:
-        text = _with_input(prompt)
-    except KeyboardInterrupt:
-        sys.exit(EXIT_INTERRUPTED)
-    if not text:
-        raise click.UsageError("There is nothing to ask: give a PROMPT, or pipe text in.")
     # A stream that the caller closed is None.
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - for the rest of the program
     if sys.stdout is None:
@@ -84,14 +80,33 @@ def ask(
     output: Output = JsonOutput() if as_json else TextOutput(show_thinking=not hide_thinking, stats=stats)
     names = ("model", "max_context", "device", "dtype", "kv_dtype")
     model = {name: options.pop(name) for name in names}
-    question = Question(text, system, thinking, effort, profile, model, options)
-    sys.exit(_run(question, output))
 
-
-def _run(question: Question, output: Any) -> int:
-    """The exit code. A reader that went away (`| head`) is no error and nothing to talk about."""
-    try:
+    def answer() -> int:
+        text = _with_input(prompt)
+        if not text:
+            raise click.UsageError("There is nothing to ask: give a PROMPT, or pipe text in.")
+        _check(model["model"] or "demo", output)
+        question = Question(text, system, thinking, effort, profile, model, options)
         return asyncio.run(_Asking(question, output).run())
+
+    sys.exit(_guarded(answer, output))
+
+
+def _check(model: str, output: Any) -> None:
+    """What can be told before anything is started."""
+    from dsv4chat.model_check import check_model
+    from dsv4chat.paths import no_log_notice
+
+    check_model(model)
+    notice = no_log_notice()
+    if notice:
+        output.notice(notice)
+
+
+def _guarded(work: Callable[[], int], output: Any) -> int:
+    """The exit code of `work`. A reader that went away (`| head`) is no error and nothing to talk about."""
+    try:
+        return _with_sentences(work, output)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -102,6 +117,24 @@ def _run(question: Question, output: Any) -> int:
         click.echo(f"Error: the answer cannot be written: {error.strerror}.", err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_ERROR
+
+
+def _with_sentences(work: Callable[[], int], output: Any) -> int:
+    """The exit code of `work`; what goes wrong in a way that has a name is told as its sentence."""
+    from dsv4chat.encoding import EncodingError
+    from dsv4chat.engine_errors import EngineDied, EngineFailed
+    from dsv4chat.model_check import UnusableModelError
+
+    try:
+        return work()
+    except EncodingError as error:
+        output.error("EncodingError", str(error))
+    except (EngineFailed, UnusableModelError) as error:
+        output.error(error.kind, str(error))
+    except EngineDied as error:
+        last = "".join(f"\n  {line}" for line in error.last_lines[-5:])
+        output.error("EngineDied", f"{error}{' It ends with:' + last if last else ''}")
+    return EXIT_ERROR
 
 
 class _Asking:
@@ -115,24 +148,13 @@ class _Asking:
         self._interrupted = False
 
     async def run(self) -> int:
-        from dsv4chat.encoding import EncodingError
-        from dsv4chat.engine_process import EngineDied, EngineFailed, EngineProcess
+        from dsv4chat.engine_process import EngineProcess
 
         self._task = asyncio.current_task()
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
         engine = EngineProcess()
         try:
             await self._answer(engine)
-        except EncodingError as error:
-            self._output.error("EncodingError", str(error))
-            return EXIT_ERROR
-        except EngineFailed as error:
-            self._output.error(error.kind, str(error))
-            return EXIT_ERROR
-        except EngineDied as error:
-            last = "".join(f"\n  {line}" for line in error.last_lines[-5:])
-            self._output.error("EngineDied", f"{error}{' It ends with:' + last if last else ''}")
-            return EXIT_ERROR
         except asyncio.CancelledError:
             if not self._interrupted:
                 raise
@@ -193,6 +215,7 @@ def _read_input(*, wait_quietly: bool) -> str:
     """All of standard input, "" if that is a terminal, closed, or a device.
 
     A pipe that nobody writes to would look like a hang when a prompt was given, so that is said in time.
+    EncodingError if it is not UTF-8.
     """
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
@@ -206,7 +229,8 @@ def _read_input(*, wait_quietly: bool) -> str:
         if not wait_quietly:
             notice.start()
             stack.callback(notice.cancel)
-        return sys.stdin.buffer.read().decode("utf-8", "replace")
+        raw = sys.stdin.buffer.read()
+    return decoded(raw)
 
 
 def _say_waiting() -> None:

@@ -126,9 +126,11 @@ class TextOutput:
         elif end.reason == "length":
             self.notice(f"(cut off: the limit of {figures.tokens:,} tokens was reached)")
         if self._stats:
+            first = "–" if figures.ttft_ms is None else f"{figures.ttft_ms:.0f} ms"
+            speed = f"{figures.tokens_per_second:.1f}" if figures.tokens else "–"
             self.notice(
-                f"({figures.tokens} tokens, {figures.tokens_per_second:.1f} a second; of the prompt "
-                f"{figures.prefilled} read and {figures.reused} reused; first token {figures.ttft_ms:.0f} ms)"
+                f"({figures.tokens} tokens, {speed} a second; of the prompt {figures.prefilled} read and "
+                f"{figures.reused} reused; first token {first})"
             )
 
     def _clear_progress(self) -> None:

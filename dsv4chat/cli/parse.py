@@ -60,6 +60,8 @@ def parse(file: str, thinking: bool, tools_file: str | None, jsonl: bool) -> Non
 
 def _answer(line: dict[str, Any]) -> dict[str, Any]:
     pieces = line.get("pieces")
+    if pieces is not None and line.get("text") is not None:
+        raise EncodingError('Give a completion as "text" or as "pieces", not both.')
     if pieces is None:
         pieces = [line.get("text")]
     if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):

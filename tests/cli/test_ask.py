@@ -19,6 +19,7 @@ from dsv4chat.sampling_defaults import model_sampling, override
 from dsv4chat.visible import visible
 from tests.support.engines import save_random
 
+NUMBERS = ("--temperature", "--top-p", "--min-p", "--repetition-penalty")
 COMMAND = [sys.executable, "-m", "dsv4chat", "ask"]
 
 
@@ -114,6 +115,44 @@ def test_system_effort_and_profile_reach_the_prompt(folder, arguments, conversat
     assert events[-1]["prefilled"] == len(expected)
 
 
+def test_input_that_is_no_text_is_refused(folder):
+    result = subprocess.run(
+        [*COMMAND, "What is this?", "--model", str(folder), "--json"],
+        input=b"\x89PNG\r\n\xff\xfe",
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 1
+    event = json.loads(result.stdout)
+    assert event["kind"] == "EncodingError"
+    assert "not UTF-8 text (byte 0)" in event["message"]
+    assert b"Traceback" not in result.stderr
+
+
+def test_a_turn_without_a_token_has_no_time_to_its_first(folder):
+    result = quiet(ask("hi", "--model", folder, "--json", "--max-tokens", 0))
+    done = lines(result)[-1]
+    assert (done["tokens"], done["ttft_ms"]) == (0, None)
+    said = quiet(ask("hi", "--model", folder, "--max-tokens", 0, "--stats"))
+    assert "first token –" in said.stderr
+    assert "0 ms" not in said.stderr
+
+
+def test_an_unusable_home_is_said_once_and_leaves_nothing_behind(folder, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("DSV4CHAT_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    result = quiet(ask("hi", "--model", folder, "--max-tokens", 1))
+    assert result.returncode == 0
+    assert [line for line in result.stderr.splitlines() if "DSV4CHAT_HOME" in line] == [
+        f"DSV4CHAT_HOME ({tmp_path / 'file'}) cannot be used (a file is in its place): the engine's log is "
+        "kept only while it runs."
+    ]
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
 def test_nonsense_stops_at_the_context(folder):
     result = quiet(ask("hi", "--model", folder, "--max-context", 40, "--temperature", 0, "--json"))
     assert result.returncode == 0
@@ -156,6 +195,37 @@ def test_a_damaged_model_is_a_sentence(folder, tmp_path, change, sentence):
     assert sentence in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "prepare", "kind"),
+    [
+        ("nothing", lambda folder: None, "ConfigError"),
+        ("file", lambda folder: folder.write_text("x"), "ConfigError"),
+        ("empty", lambda folder: folder.mkdir(), "ConfigError"),
+        ("list", lambda folder: write(folder, {"config.json": "[]"}), "ConfigError"),
+        ("weightless", lambda folder: write(folder, {"config.json": "{}"}), "CheckpointError"),
+        ("mute", lambda folder: write(folder, {"config.json": "{}", "a.safetensors": ""}), "EncodingError"),
+    ],
+)
+def test_a_folder_that_is_no_model_is_refused_before_anything_is_started(tmp_path, name, prepare, kind):
+    folder = tmp_path / name
+    prepare(folder)
+    result = quiet(ask("hi", "--model", folder, "--json"))
+    assert result.returncode == 1
+    (event,) = lines(result)
+    assert (event["event"], event["kind"]) == ("error", kind)
+    assert str(folder) in event["message"]
+    assert not list((tmp_path / "home").rglob("*.log"))  # no engine was started
+    app = CliRunner().invoke(main, ["--model", str(folder)])
+    assert app.exit_code == 1
+    assert app.output == f"Error: {event['message']}\n"
+
+
+def write(folder, files):
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+
 def test_errors_are_events_in_json(folder, tmp_path):
     result = quiet(ask("hi", "--model", tmp_path / "nothing", "--json"))
     assert result.returncode == 1
@@ -178,6 +248,10 @@ def test_errors_are_events_in_json(folder, tmp_path):
         ["hi", "--profile", "old"],
         ["hi", "--temperature", "-1"],
         ["hi", "--top-p", "0"],
+        *(["hi", name, value] for name in NUMBERS for value in ("nan", "inf", "-inf", "-1")),
+        ["hi", "--top-k", str(2**63)],
+        ["hi", "--max-tokens", str(2**63)],
+        ["hi", "--max-context", str(2**63)],
         ["hi", "--max-tokens", "many"],
         ["hi", "--no-such-flag"],
         [],

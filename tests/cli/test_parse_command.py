@@ -91,7 +91,16 @@ def test_pieces_may_cut_a_surrogate_pair() -> None:
 
 
 BAD_LINES: list[bytes] = [
-    *(b"nonsense", b"[]", b"{}", b'{"text": 3}', b'{"text": null}', b'{"pieces": "abc"}', b'{"pieces": [1]}'),
+    *(
+        b"nonsense",
+        b"[]",
+        b"{}",
+        b'{"text": 3}',
+        b'{"text": null}',
+        b'{"pieces": "abc"}',
+        b'{"pieces": [1]}',
+        b'{"text": "a", "pieces": ["b"]}',
+    ),
     *(
         b'{"text": "a", "thinking": "yes"}',
         b'{"text": "a", "tools": 3}',

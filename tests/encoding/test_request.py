@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsv4chat.encoding import EncodingError, Profile, conversation_from_request, render
+from tests.support.deepseek import prompt
 
 USER = {"role": "user", "content": "a"}
 
@@ -132,6 +133,32 @@ def test_a_body_that_cannot_be_used_is_refused_with_a_sentence(body: Any, says: 
     with pytest.raises(EncodingError, match=says) as caught:
         conversation_from_request(body)
     assert str(caught.value).endswith(".")
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"role": "user", "content": None}],
+        [{"role": "system", "content": None}, USER],
+        [{"role": "latest_reminder", "content": None}, USER],
+        [USER, assistant(tool_calls=[call()]), RESULT | {"content": None}],
+    ],
+)
+def test_a_null_where_text_belongs_is_refused_as_deepseeks_package_refuses_it(messages: list[Any]) -> None:
+    with pytest.raises(ValueError, match=r"should be a string|invalid type: null"):
+        prompt({"model": "DeepSeek-V4-Pro", "messages": messages}, "current")
+    with pytest.raises(EncodingError, match=r"content must be text, not null\."):
+        conversation_from_request({"messages": messages})
+
+
+def test_a_null_beside_tool_calls_is_no_text_as_in_deepseeks_package() -> None:
+    body = {
+        "model": "DeepSeek-V4-Pro",
+        "messages": [USER, assistant(content=None, tool_calls=[call()]), RESULT],
+    }
+    text = render(conversation_from_request(body), Profile.CURRENT).text
+    assert text == prompt(body, "current")[0]
+    assert "None" not in text
 
 
 JSON = st.recursive(

@@ -442,6 +442,8 @@ def test_without_a_tokenizer_ids_work_and_text_is_refused(folder, tmp_path):
         ([3, VOCAB_SIZE + 3], "outside the model's vocabulary"),
         ([-1], "outside the model's vocabulary"),
         ([1.5], "whole numbers"),
+        ([True], "whole numbers"),
+        (torch.tensor([True, False]), "whole numbers"),
         (["a"], "whole numbers"),
     ],
 )
