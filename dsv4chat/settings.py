@@ -79,6 +79,21 @@ class SamplingSettings(_Section):
         return SamplingParams(**self.model_dump())
 
 
+class ToolsSettings(_Section):
+    """Functions the model may call."""
+
+    enabled: bool = False
+    """Whether a new conversation begins with tools on."""
+    functions: list[str] = []
+    """Your own tools: "package.module:function", or "file.py:function" in this folder. Their code is run."""
+    rounds: int = Field(default=8, ge=1)
+    """How often the model may call tools before it has to answer."""
+    seconds: float = Field(default=30.0, gt=0)
+    """How long one call may take."""
+    characters: int = Field(default=20_000, ge=100)
+    """How much of a result the model gets."""
+
+
 class Settings(BaseSettings):
     """All settings."""
 
@@ -90,6 +105,9 @@ class Settings(BaseSettings):
     chat: ChatSettings = ChatSettings()
     engine: EngineSettings = EngineSettings()
     sampling: SamplingSettings = SamplingSettings()
+    tools: ToolsSettings = ToolsSettings()
+    keys: dict[str, str] = {}
+    """Other keys for a command: its name in the help, then keys separated by commas (stop = "escape,f8")."""
 
 
 @dataclass(frozen=True)
