@@ -45,17 +45,18 @@ def row_chunks(rows: int, columns: int) -> list[slice]:
 
 
 @cache
-def _code_pairs(device: torch.device) -> torch.Tensor:
-    """(256,) int64: the two float32 values of each packed byte, side by side."""
-    values = torch.tensor([*E2M1_VALUES, *(-value for value in E2M1_VALUES)], device=device)
+def _code_pairs(device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    """(256,) integers: the two values of each packed byte, side by side."""
+    values = torch.tensor([*E2M1_VALUES, *(-value for value in E2M1_VALUES)], device=device, dtype=dtype)
     byte = torch.arange(256, device=device)
-    return torch.stack([values[byte & 15], values[byte >> 4]], dim=1).view(torch.int64).flatten()
+    pairs = torch.stack([values[byte & 15], values[byte >> 4]], dim=1)
+    return pairs.view(torch.int64 if dtype == torch.float32 else torch.int32).flatten()
 
 
-def decode_e2m1(packed: torch.Tensor) -> torch.Tensor:
-    """Packed codes u8 (rows, columns/2) -> float32 (rows, columns)."""
-    pairs = _code_pairs(packed.device).index_select(0, packed.flatten().int())
-    return pairs.view(torch.float32).view(packed.shape[0], -1)
+def decode_e2m1(packed: torch.Tensor, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Packed codes u8 (rows, columns/2) -> (rows, columns) of `dtype`, float32 or bfloat16."""
+    pairs = _code_pairs(packed.device, dtype).index_select(0, packed.flatten().int())
+    return pairs.view(dtype).view(packed.shape[0], -1)
 
 
 def encode_e2m1(values: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dsv4chat.kernels.packed import Matrix, dense
+
 
 def router_scores(logits: Tensor) -> Tensor:
     """sqrt(softplus(logits)), float32."""
@@ -27,7 +29,7 @@ def swiglu(gate: Tensor, up: Tensor, limit: float) -> Tensor:
 
 
 def experts(
-    x: Tensor, chosen: Tensor, weights: Tensor, gate_up: Tensor, down: Tensor, limit: float
+    x: Tensor, chosen: Tensor, weights: Tensor, gate_up: Matrix, down: Matrix, limit: float
 ) -> Tensor:
     """Weighted sum of the chosen experts' outputs, (n, d) float32.
 
@@ -46,8 +48,8 @@ def experts(
         if count == 0:
             continue
         rows = token[start : start + count]
-        gate, up = F.linear(x[rows], gate_up[expert]).chunk(2, dim=1)
+        gate, up = F.linear(x[rows], dense(gate_up[expert], x.dtype)).chunk(2, dim=1)
         hidden = swiglu(gate, up, limit) * weight[start : start + count, None].to(x.dtype)
-        total.index_add_(0, rows, F.linear(hidden, down[expert]).float())
+        total.index_add_(0, rows, F.linear(hidden, dense(down[expert], x.dtype)).float())
         start += count
     return total

@@ -24,7 +24,11 @@ def top_k(scores: Tensor, k: int) -> Tensor:
     equal = scores == threshold
     missing = k - above.sum(1, keepdim=True)
     taken = above | (equal & (equal.cumsum(1) <= missing))
-    return taken.nonzero()[:, 1].view(rows, k)
+    # The n-th that is taken goes to place n, the others to a place that is cut off: nothing here depends on
+    # the data's shape, so that a GPU needs not wait.
+    place = torch.where(taken, taken.cumsum(1) - 1, k)
+    index = torch.arange(columns, device=scores.device).expand(rows, columns)
+    return index.new_empty(rows, k + 1).scatter_(1, place, index)[:, :k]
 
 
 def highest(scores: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int64]:

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from dsv4chat.kernels import attention
-from dsv4chat.kernels.linear import Stacked
+from dsv4chat.kernels.linear import Stack
 from dsv4chat.kernels.norms import inverse_rms, rms_norm
+from dsv4chat.kernels.packed import Matrix, dense
 from dsv4chat.kernels.rope import rotate_
 from dsv4chat.kernels.topk import top_k
 from dsv4chat.runtime.compressor import Compressor
@@ -33,16 +34,16 @@ class AttentionWeights:
 
     inputs: stacks over the layer's input, in this order over all stacks: wq_a, wkv; compressed layers:
     compressor wkv, wgate; CSA: indexer compressor wkv, wgate, weights_proj. queries: over the low-rank
-    query: wq_b, indexer wq_b. wo_a: (o_groups, o_lora_rank, heads / o_groups * head_dim).
+    query: wq_b, indexer wq_b. wo_a: (o_groups * o_lora_rank, heads / o_groups * head_dim).
     """
 
-    inputs: list[Stacked]
-    queries: Stacked
+    inputs: list[Stack]
+    queries: Stack
     q_norm: Tensor
     kv_norm: Tensor
     sink: Tensor
-    wo_a: Tensor
-    wo_b: Tensor
+    wo_a: Matrix
+    wo_b: Matrix
     compressor: Compressor | None
     indexer: Indexer | None
 
@@ -79,7 +80,7 @@ class Attention:
         tiles = [self._tile(tile, query, rows, index, cache, step, trace) for tile in step.tiles]
         out = torch.cat(tiles) if len(tiles) > 1 else tiles[0]
         cache.write_window(step.position, stored, values)
-        return self._project(rotate_(out, table.conj()))
+        return self._project(rotate_(out, table.conj()), x.dtype)
 
     def _compress(self, kv: Tensor, gate: Tensor, cache: LayerCache, step: Step) -> None:
         """Let the compressor take in this pass, and store the rows of the blocks it closes."""
@@ -149,9 +150,11 @@ class Attention:
             mask,
         )
 
-    def _project(self, out: Tensor) -> Tensor:
-        """(n, heads, head_dim) float32 -> (n, hidden), group by group."""
-        wo_a, wo_b = self.weights.wo_a, self.weights.wo_b
-        groups = out.reshape(out.shape[0], wo_a.shape[0], -1).to(wo_a.dtype).transpose(0, 1)
+    def _project(self, out: Tensor, dtype: torch.dtype) -> Tensor:
+        """(n, heads, head_dim) float32 -> (n, hidden) of `dtype`, group by group."""
+        wo_b = dense(self.weights.wo_b, dtype)
+        wo_a = dense(self.weights.wo_a, dtype)
+        wo_a = wo_a.view(self.config.o_groups, -1, wo_a.shape[1])
+        groups = out.reshape(out.shape[0], wo_a.shape[0], -1).to(dtype).transpose(0, 1)
         low_rank = torch.bmm(groups, wo_a.transpose(1, 2)).transpose(0, 1).reshape(out.shape[0], -1)
         return low_rank @ wo_b.t()

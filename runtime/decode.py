@@ -80,7 +80,7 @@ class Decoder:
         self.head_scale: Floats = model.head_connection.scale.numpy()
         self.head_base: Floats = model.head_connection.base.numpy()
         self.norm: Floats = model.norm.numpy()
-        self.lm_head: Floats = model.lm_head.numpy()
+        self.lm_head: Floats = model.lm_head.weight.numpy()
         self.x = np.empty(config.hidden_size, np.float32)
         # One slot before each sublayer and one at the end: the streams, and the sublayer's output below them.
         slots = 2 * config.num_layers + 1

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import torch
 
 from dsv4chat.kernels.kv_rows import Rows
+from dsv4chat.kernels.packed import dense
 from dsv4chat.kernels.single_row import SingleRow, single_row
 from dsv4chat.kernels.topk import highest
 from dsv4chat.runtime.attention import Attention
@@ -100,8 +101,9 @@ class DecodeAttention:
         self.q_norm: Floats = weights.q_norm.numpy()
         self.kv_norm: Floats = weights.kv_norm.numpy()
         self.sink: Floats = weights.sink.numpy()[:, None]
-        self.wo_a: Floats = weights.wo_a.numpy()
-        self.wo_b: Floats = weights.wo_b.numpy()
+        wo_a, wo_b = (dense(matrix, torch.float32) for matrix in (weights.wo_a, weights.wo_b))
+        self.wo_a: Floats = wo_a.view(config.o_groups, -1, wo_a.shape[1]).numpy()
+        self.wo_b: Floats = wo_b.numpy()
         self.compressor = None if weights.compressor is None else DecodeCompressor(weights.compressor)
         self.indexer = weights.indexer
         if weights.indexer is not None:

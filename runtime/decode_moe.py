@@ -1,7 +1,9 @@
 """One layer's mixture of experts for one token on the CPU: `moe.MoE`, on numpy views. See `decode.py`."""
 
 import numpy as np
+import torch
 
+from dsv4chat.kernels.packed import dense
 from dsv4chat.runtime.decode_arrays import Floats
 from dsv4chat.runtime.moe import MoE
 
@@ -20,9 +22,9 @@ class DecodeMoE:
         self.projected = np.empty(self.inputs.shape[0], np.float32)
         self.table = None if weights.table is None else weights.table.numpy()
         self.bias = None if weights.bias is None else weights.bias.numpy()
-        self.gate_up: list[Floats] = list(weights.gate_up.numpy())
-        self.down: list[Floats] = list(weights.down.numpy())
-        self.shared_down: Floats = weights.shared_down.numpy()
+        self.gate_up: list[Floats] = list(dense(weights.gate_up, torch.float32).numpy())
+        self.down: list[Floats] = list(dense(weights.down, torch.float32).numpy())
+        self.shared_down: Floats = dense(weights.shared_down, torch.float32).numpy()
         self.hidden = np.empty((self.k + 1, 2 * self.inner), np.float32)
         self.shares = np.ones((self.k + 1, 1), np.float32)
         self.added = np.empty(config.hidden_size, np.float32)

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from dsv4chat.kernels.formats import Weight, to_tensor
-from dsv4chat.kernels.linear import Stacked
+from dsv4chat.kernels.linear import Stack, Stacked
+from dsv4chat.kernels.packed import Matrix
 from dsv4chat.runtime.attention import AttentionWeights
 from dsv4chat.runtime.compressor import Compressor
 from dsv4chat.runtime.config import ModelConfig
@@ -35,7 +36,12 @@ class WeightSource(Protocol):
 
 
 class Loader:
-    """Reads tensors by their native names onto a device, and counts what was read."""
+    """Reads tensors by their native names onto a device, and counts what was read.
+
+    packed: whether quantised matrices stay so (`gpu.loading`); here they become plain tensors.
+    """
+
+    packed = False
 
     def __init__(
         self,
@@ -58,13 +64,17 @@ class Loader:
         """One tensor as `dtype`, contiguous on the device and in memory of its own."""
         weight = self.source.read(name)
         dense = to_tensor(weight, dtype)
-        self.bytes_done += weight.nbytes
+        self.count(weight.nbytes, dense.numel())
+        return dense.to(self.device, dtype, copy=dense is weight).contiguous()
+
+    def count(self, nbytes: int, parameters: int) -> None:
+        """A tensor of so many stored bytes and elements was read."""
+        self.bytes_done += nbytes
         self.tensors_done += 1
-        self.parameters += dense.numel()
+        self.parameters += parameters
         if self.progress is not None:
             total = max(self.source.bytes_total, self.bytes_done)
             self.progress(self.bytes_done, total, self.tensors_done, self.tensors_total)
-        return dense.to(self.device, dtype, copy=dense is weight).contiguous()
 
     def finish(self) -> None:
         """Report the end: what is not needed, like a drafting layer, counts as done."""
@@ -72,7 +82,31 @@ class Loader:
             total = max(self.source.bytes_total, self.bytes_done)
             self.progress(total, total, self.tensors_total, self.tensors_total)
 
-    def stacked(self, names: Sequence[str], rows: Sequence[int], columns: int, dtype: torch.dtype) -> Stacked:
+    def matrix(self, name: str) -> Matrix:
+        """One matrix of the model's type."""
+        return self.tensor(name, self.dtype)
+
+    def head(self, name: str) -> Stack:
+        """The matrix of the logits, which stays float32."""
+        weight = self.tensor(name, torch.float32)
+        return Stacked(weight, [weight.shape[0]])
+
+    def experts(self, prefix: str) -> tuple[Matrix, Matrix]:
+        """All experts of a layer: gate_up (experts, 2 * inner, hidden), w1 first, and down (experts, hidden,
+        inner).
+        """
+        config = self.config
+        inner, hidden = config.moe_inner_size, config.hidden_size
+        gate_up = torch.empty(config.num_experts, 2 * inner, hidden, dtype=self.dtype, device=self.device)
+        down = torch.empty(config.num_experts, hidden, inner, dtype=self.dtype, device=self.device)
+        for expert in range(config.num_experts):
+            place = f"{prefix}.experts.{expert}"
+            gate_up[expert, :inner] = self.tensor(f"{place}.w1.weight", self.dtype)
+            gate_up[expert, inner:] = self.tensor(f"{place}.w3.weight", self.dtype)
+            down[expert] = self.tensor(f"{place}.w2.weight", self.dtype)
+        return gate_up, down
+
+    def stacked(self, names: Sequence[str], rows: Sequence[int], columns: int, dtype: torch.dtype) -> Stack:
         """Matrices with `rows` rows each, one below the other."""
         weight = torch.empty(sum(rows), columns, dtype=dtype, device=self.device)
         for name, place in zip(names, torch.split(weight, list(rows)), strict=True):
@@ -81,7 +115,7 @@ class Loader:
 
     def stacks(
         self, plain: Sequence[tuple[str, int]], precise: Sequence[tuple[str, int]], columns: int
-    ) -> list[Stacked]:
+    ) -> list[Stack]:
         """(name, rows) of the model's type, then those that stay float32; one stack if both are float32."""
         groups = [(plain, self.dtype), (precise, torch.float32)]
         if self.dtype == torch.float32:
@@ -131,10 +165,8 @@ def load_attention(loader: Loader, layer: int) -> AttentionWeights:
         q_norm=loader.tensor(f"{prefix}.q_norm.weight", torch.float32),
         kv_norm=loader.tensor(f"{prefix}.kv_norm.weight", torch.float32),
         sink=loader.tensor(f"{prefix}.attn_sink", torch.float32),
-        wo_a=loader.tensor(f"{prefix}.wo_a.weight", loader.dtype).view(
-            config.o_groups, config.o_lora_rank, -1
-        ),
-        wo_b=loader.tensor(f"{prefix}.wo_b.weight", loader.dtype),
+        wo_a=loader.matrix(f"{prefix}.wo_a.weight"),
+        wo_b=loader.matrix(f"{prefix}.wo_b.weight"),
         compressor=compressor,
         indexer=indexer,
     )
@@ -151,8 +183,6 @@ def load_moe(loader: Loader, layer: int) -> MoEWeights:
     config = loader.config
     prefix = f"layers.{layer}.ffn"
     inner, hidden = config.moe_inner_size, config.hidden_size
-    gate_up = torch.empty(config.num_experts, 2 * inner, hidden, dtype=loader.dtype, device=loader.device)
-    down = torch.empty(config.num_experts, hidden, inner, dtype=loader.dtype, device=loader.device)
     shared = f"{prefix}.shared_experts"
     inputs = loader.stacks(
         [(f"{shared}.w1.weight", inner), (f"{shared}.w3.weight", inner)],
@@ -160,17 +190,12 @@ def load_moe(loader: Loader, layer: int) -> MoEWeights:
         hidden,
     )
     hashed = config.is_hash_layer(layer)
-    weights = MoEWeights(
+    gate_up, down = loader.experts(prefix)
+    return MoEWeights(
         inputs=inputs,
         table=loader.tensor(f"{prefix}.gate.tid2eid", torch.int64) if hashed else None,
         bias=None if hashed else loader.tensor(f"{prefix}.gate.bias", torch.float32),
         gate_up=gate_up,
         down=down,
-        shared_down=loader.tensor(f"{shared}.w2.weight", loader.dtype),
+        shared_down=loader.matrix(f"{shared}.w2.weight"),
     )
-    for expert in range(config.num_experts):
-        place = f"{prefix}.experts.{expert}"
-        gate_up[expert, :inner] = loader.tensor(f"{place}.w1.weight", loader.dtype)
-        gate_up[expert, inner:] = loader.tensor(f"{place}.w3.weight", loader.dtype)
-        down[expert] = loader.tensor(f"{place}.w2.weight", loader.dtype)
-    return weights

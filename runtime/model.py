@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from dsv4chat.kernels import hyper_connections as mhc
@@ -43,6 +42,7 @@ class Model:
 
     def __init__(self, loader: Loader) -> None:
         self.config: ModelConfig = loader.config
+        self.packed = loader.packed
         self.device = loader.device
         self.dtype = loader.dtype
         self.frequencies = Frequencies.of(self.config, loader.device)
@@ -50,14 +50,14 @@ class Model:
         self.layers = [Block(loader, layer) for layer in range(self.config.num_layers)]
         self.head_connection: HyperConnection = load_connection(loader, "hc_head")
         self.norm = loader.tensor("norm.weight", torch.float32)
-        self.lm_head = loader.tensor("head.weight", torch.float32)
+        self.lm_head = loader.head("head.weight")
         self.parameters = loader.parameters
         self.stored_bytes = loader.bytes_done
 
     @cached_property
     def decoder(self) -> Decoder | None:
         """The step for one token where there is a special one: on the CPU with float32 weights."""
-        plain = self.device.type == "cpu" and self.dtype == torch.float32
+        plain = self.device.type == "cpu" and self.dtype == torch.float32 and not self.packed
         return Decoder(self) if plain else None
 
     @classmethod
@@ -67,8 +67,11 @@ class Model:
         device: torch.device,
         dtype: torch.dtype,
         progress: Callable[[int, int, int, int], None] | None = None,
+        loader: type[Loader] = Loader,
     ) -> "Model":
         """Read all weights of `checkpoint` onto `device`, matrices as `dtype` (float32 or bfloat16).
+
+        loader: `gpu.loading.PackedLoader` leaves quantised matrices as they are stored.
 
         What needs float32 (compressors, router, hyper-connections, norms, lm_head) is float32 always. The
         drafting layer is not read. progress(bytes_done, bytes_total, tensors_done, tensors_total) is
@@ -77,9 +80,9 @@ class Model:
         if dtype not in (torch.float32, torch.bfloat16):
             raise EngineError(f"Weights can be float32 or bfloat16, not {dtype}; choose one of the two.")
         with torch.inference_mode():
-            loader = Loader(checkpoint, device, dtype, progress)
-            model = cls(loader)
-            loader.finish()
+            reading = loader(checkpoint, device, dtype, progress)
+            model = cls(reading)
+            reading.finish()
             return model
 
     @torch.inference_mode()
@@ -122,7 +125,8 @@ class Model:
         """Logits (n, vocab) float32 of the streams (n, s, hidden) after the last layer."""
         config, head = self.config, self.head_connection
         y = mhc.head(streams, head.fn, head.scale, head.base, config.norm_eps, config.hc_eps)
-        return F.linear(rms_norm(y, self.norm, config.norm_eps).float(), self.lm_head)
+        (logits,) = self.lm_head(rms_norm(y, self.norm, config.norm_eps))
+        return logits
 
     def _checked(self, ids: Tensor) -> Tensor:
         if ids.dim() != 1 or ids.shape[0] == 0:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.linear import Stacked
+from dsv4chat.kernels.linear import Stack
 from dsv4chat.kernels.moe import experts, router_scores, routing_weights, swiglu
+from dsv4chat.kernels.packed import Matrix, dense
 from dsv4chat.kernels.topk import top_k
 from dsv4chat.runtime.config import ModelConfig
 from dsv4chat.runtime.trace import Choice, LayerTrace
@@ -25,12 +26,12 @@ class MoEWeights:
     inner).
     """
 
-    inputs: list[Stacked]
+    inputs: list[Stack]
     table: Tensor | None
     bias: Tensor | None
-    gate_up: Tensor
-    down: Tensor
-    shared_down: Tensor
+    gate_up: Matrix
+    down: Matrix
+    shared_down: Matrix
 
 
 class MoE:
@@ -54,5 +55,5 @@ class MoE:
                 trace.experts.append(Choice(0, biased, chosen))
         share = routing_weights(scores, chosen, config.routed_scaling_factor)
         hidden = swiglu(gate, up, config.swiglu_limit)
-        shared = torch.mm(hidden, weights.shared_down.t()).float()
+        shared = torch.mm(hidden, dense(weights.shared_down, x.dtype).t()).float()
         return shared + experts(x, chosen, share, weights.gate_up, weights.down, config.swiglu_limit)

@@ -1,0 +1,85 @@
+"""Weights as the decode step reads them: on the device in their stored formats, those with one input stacked.
+
+Each tensor is copied to its place in the stack before the next one is read; nothing is held twice but the
+matrix on its way. Plain matrices that have to be precise (compressors, router, head) keep their stored type:
+bfloat16 values times a bfloat16 input, summed in float32, are what float32 arithmetic makes of them.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dsv4chat.kernels.formats import Weight
+from dsv4chat.kernels.linear import Stack
+from dsv4chat.kernels.packed import Matrix, Packed, PackedStack, pack
+from dsv4chat.runtime.errors import CheckpointError
+from dsv4chat.runtime.loading import Loader
+
+HELD = (torch.bfloat16, torch.float32)
+
+
+class PackedLoader(Loader):
+    """A loader that leaves quantised matrices as they are stored."""
+
+    packed = True
+
+    def matrix(self, name: str) -> Matrix:
+        (packed,) = pack([self._weight(name)])
+        return packed
+
+    def head(self, name: str) -> Stack:
+        return self._stack([self._weight(name, precise=True)], torch.float32)
+
+    def stacked(self, names: Sequence[str], rows: Sequence[int], columns: int, dtype: torch.dtype) -> Stack:
+        return self._stack([self._weight(name) for name in names], dtype)
+
+    def stacks(
+        self, plain: Sequence[tuple[str, int]], precise: Sequence[tuple[str, int]], columns: int
+    ) -> list[Stack]:
+        stacks: list[Stack] = [self._stack([self._weight(name) for name, _ in plain], self.dtype)]
+        if precise:
+            weights = [self._weight(name, precise=True) for name, _ in precise]
+            stacks.append(self._stack(weights, torch.float32))
+        return stacks
+
+    def experts(self, prefix: str) -> tuple[Matrix, Matrix]:
+        gate_up = down = None
+        count = self.config.num_experts
+        for expert in range(count):
+            w1, w2, w3 = (self._weight(f"{prefix}.experts.{expert}.w{i}.weight") for i in (1, 2, 3))
+            gate_up = _put(gate_up, pack([w1, w3]), expert, count)
+            down = _put(down, pack([w2]), expert, count)
+        assert gate_up is not None
+        assert down is not None
+        return gate_up, down
+
+    def _weight(self, name: str, precise: bool = False) -> Weight:
+        """One weight on the device. A plain one in the model's type, or as it is stored if `precise`."""
+        weight = self.source.read(name)
+        self.count(weight.nbytes, weight.shape.numel())
+        if not isinstance(weight, Tensor):
+            return weight.to(self.device)
+        stored = weight.dtype if weight.dtype in HELD else torch.float32
+        # bfloat16 in memory is exact for a float32 model as well.
+        keep = precise or (stored == torch.bfloat16)
+        return weight.to(self.device, stored if keep else self.dtype)
+
+    def _stack(self, weights: Sequence[Weight], out: torch.dtype) -> PackedStack:
+        parts = pack(weights)
+        sums = self.dtype
+        if any(part.format == "plain" and part.codes.dtype == torch.float32 for part in parts):
+            sums = torch.float32
+        return PackedStack(parts, [weight.shape[0] for weight in weights], sums, out)
+
+
+def _put(all_: Packed | None, one: Sequence[Packed], index: int, count: int) -> Packed:
+    """One expert's matrix into its place among `count`, which are made when the first one comes."""
+    if len(one) != 1 or (all_ is not None and one[0].format != all_.format):
+        raise CheckpointError(
+            "The experts of one layer are stored in several formats; use a checkpoint that has them in one."
+        )
+    if all_ is None:
+        all_ = one[0].empty(count)
+    all_.put(index, one[0])
+    return all_
