@@ -17,6 +17,8 @@ COMMANDS = {
     "bench": "Measure the runtime on this machine.",
     "compare": "Compare the runtime with transformers, layer by layer.",
     "eval": "Run the held-out questions through a model.",
+    "history": "List, search, show, export and import conversations.",
+    "kernels": "Build, list and check the GPU kernels.",
     "parse": "Parse a raw completion into a message.",
     "prompt": "Show the exact prompt of a request.",
 }

@@ -1,0 +1,35 @@
+"""Kernels of a decode step in CuTe DSL, one source for Hopper (sm_90a) and Blackwell (sm_100a).
+
+Built once into a cache (`dsv4chat kernels build`), on any machine that has `nvidia-cutlass-dsl`, with or
+without a GPU; loaded from there with the CUDA driver alone. Run and checked on Hopper; Blackwell's code
+compiles, and has never run.
+
+    from dsv4chat.kernels.cute.operations import operations
+
+    ops = operations("auto", device, say=print)     "torch" | "cute" | "auto"; ops.name: what became of it
+
+Made once at load, from `Packed` matrices as they are stored; called in a step, eagerly or while a CUDA graph
+is captured. x is bfloat16, half or float32 with unit stride along a row, 16-byte aligned, 1 to 8 rows at
+best (more are done in turns); results are float32, in `out` when given, else allocated.
+
+    ops.linear([packed, ...])(x, out=None)
+        (n, columns) -> (n, sum of the parts' rows), one launch a part
+    ops.grouped(packed)(x, out=None)
+        packed (groups, rows, columns): (n, groups * columns) -> (n, groups * rows), one launch
+    ops.experts(gate_up, down, limit)(x, ids, weights, add=None, out=None)
+        gate_up (e, 2 * inner, d), w1 above w3; down (e, d, inner); ids (n, picks) int32, weights (n, picks)
+        float32: (n, d) -> (n, d), add + the weighted sum of the chosen experts, two launches
+    ops.experts(gate_up, down, limit)(x, add=None)
+        matrices without the leading axis and no ids: the shared expert
+
+Layouts: codes as stored, in place. NVFP4 block scales are copied once into the order the lanes want
+(`arrange.quad_scales`, exact, 1/9 of the weight; `arrange.linear_scales` goes back), FP8 tile scales to
+float32; a caller with no other use for `Packed.scales` may drop it. MXFP4 and float32 matrices have no
+kernel: convert MXFP4 at load (`NVFP4Weight.from_mxfp4`, exact), or they run on PyTorch.
+
+Every kernel waits for the one before it only where it needs its results (programmatic dependent launch),
+which is safe beside PyTorch's own kernels in one stream. Kernels are loaded when `operations` returns;
+nothing is loaded or synchronised afterwards.
+
+Ready: linear, grouped, experts.
+"""

@@ -1,0 +1,111 @@
+"""How the kernels want a matrix: codes as they are stored, scales in the order in which lanes need them.
+
+NVFP4, per row and unit of 512 columns: lane t of a quad reads the 16-byte chunks t, t + 4, t + 8 and t + 12
+of the unit's codes; each chunk has two block scales, and all eight lie together:
+
+    (units, 4 chunks, 4 lanes, 2) -> (units, 4 lanes, 4 chunks, 2)        bytes, zero beyond the last column
+
+FP8: one float32 a tile, whatever the scales were stored as. Both directions are exact.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dsv4chat.kernels.codes import e8m0_values
+from dsv4chat.kernels.packed import Packed
+
+NVFP4_UNIT = 512
+_UNIT_SCALES = 32
+# Columns a 16-byte chunk holds, and columns a warp takes at once.
+CHUNK = {"nvfp4": 32, "fp8": 16, "bf16": 8}
+UNIT = {"nvfp4": 512, "fp8": 256, "bf16": 128}
+_NAMES = {"NVFP4": "nvfp4", "FP8": "fp8"}
+
+
+def quad_scales(scales: Tensor) -> Tensor:
+    """E4M3 block scales (..., columns / 16) -> u8 (..., units * 32) in the lanes' order."""
+    raw = scales.view(torch.uint8)
+    padded = F.pad(raw, (0, -raw.shape[-1] % _UNIT_SCALES))
+    quads = padded.view(*padded.shape[:-1], -1, 4, 4, 2).transpose(-2, -3)
+    return quads.reshape(padded.shape)
+
+
+def linear_scales(quads: Tensor, blocks: int) -> Tensor:
+    """The inverse of `quad_scales`: the first `blocks` scales of each row in linear order, E4M3."""
+    raw = quads.view(*quads.shape[:-1], -1, 4, 4, 2).transpose(-2, -3).reshape(quads.shape)
+    return raw[..., :blocks].contiguous().view(torch.float8_e4m3fn)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One matrix (rows, columns), or e of them, ready for a kernel.
+
+    codes: as in `Packed`; scales: None, u8 quads or float32 tiles; factors: float32, one a row, or None.
+    """
+
+    format: str
+    rows: int
+    columns: int
+    codes: Tensor
+    scales: Tensor | None
+    factors: Tensor | None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the columns are a multiple of a unit."""
+        return self.columns % UNIT[self.format] == 0
+
+    @property
+    def units(self) -> int:
+        """Units a row has, the last perhaps short."""
+        return -(-self.columns // UNIT[self.format])
+
+    @property
+    def codes_bytes(self) -> int:
+        """Bytes from one matrix's codes to the next one's."""
+        return self.codes.nbytes // self.count
+
+    @property
+    def scales_bytes(self) -> int:
+        """Bytes from one matrix's scales to the next one's."""
+        return 0 if self.scales is None else self.scales.nbytes // self.count
+
+    @property
+    def count(self) -> int:
+        """How many matrices there are."""
+        return self.codes.shape[0] if self.codes.dim() == 3 else 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes a product with all of them reads."""
+        return sum(part.nbytes for part in (self.codes, self.scales, self.factors) if part is not None)
+
+    def kernel(self, family: str) -> str:
+        """Name of the kernel for it."""
+        return f"{family}_{self.format}{'' if self.exact else '_ragged'}"
+
+
+def matrix(packed: Packed) -> Matrix | None:
+    """A matrix ready for a kernel, sharing the codes; None when no kernel takes it: MXFP4 and float32,
+    columns that are no multiple of 32 (NVFP4), 16 (FP8) or 8 (bfloat16), or codes that are not contiguous.
+    """
+    format = _NAMES.get(packed.format)
+    if packed.format == "plain" and packed.codes.dtype == torch.bfloat16:
+        format = "bf16"
+    rows, columns = packed.shape[-2:]
+    if format is None or columns % CHUNK[format] or not packed.codes.is_contiguous():
+        return None
+    scales = packed.scales
+    if format == "nvfp4":
+        assert scales is not None
+        scales = quad_scales(scales)
+    elif format == "fp8":
+        assert scales is not None
+        scales = (e8m0_values(scales) if scales.dtype == torch.uint8 else scales).contiguous()
+    factors = packed.row_factor
+    return Matrix(
+        format, rows, columns, packed.codes, scales, None if factors is None else factors.contiguous()
+    )

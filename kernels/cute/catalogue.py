@@ -1,0 +1,48 @@
+"""The kernels there are, by name. Knows neither the compiler nor a GPU.
+
+A name is FAMILY_FORMAT, with `_ragged` for matrices whose columns are no multiple of what a warp reads at
+once. `SOURCES`: the files a kernel's machine code depends on; their text is part of the cache's key.
+"""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+ARCHITECTURES = ("sm_90a", "sm_100a")
+FORMATS = ("nvfp4", "fp8", "bf16")
+FAMILIES = ("linear", "gate_up", "down")
+
+SOURCES = (
+    "compile.py",
+    "decode.py",
+    "experts_kernel.py",
+    "gemv.py",
+    "linear_kernel.py",
+    "ptx.py",
+    "target.py",
+)
+
+
+def names() -> list[str]:
+    """Every kernel."""
+    return [
+        f"{family}_{format}{ragged}"
+        for family in FAMILIES
+        for format in FORMATS
+        for ragged in ("", "_ragged")
+    ]
+
+
+@cache
+def source_key() -> str:
+    """Twelve hexadecimal digits that change with the text of any kernel."""
+    digest = hashlib.sha256()
+    for name in SOURCES:
+        digest.update(name.encode() + b"\0" + Path(__file__).with_name(name).read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def architecture(capability: tuple[int, int]) -> str | None:
+    """The architecture whose machine code a GPU of this compute capability runs, or None."""
+    name = f"sm_{capability[0]}{capability[1]}a"
+    return name if name in ARCHITECTURES else None

@@ -1,0 +1,58 @@
+"""Stored weight codes to pairs of halves, in registers.
+
+NVFP4 on Hopper, which has no instruction for it: bits. A code's three magnitude bits moved to bits 9..11 of a
+half are its value times 2^-14 (code 1 becomes a subnormal, which half arithmetic keeps), its sign bit goes to
+bit 15. Of a word's eight codes i and i + 4 lie 16 bits apart, so a pair (i, i + 4) takes one shift for both.
+On Blackwell `cvt.rn.f16x2.e2m1x2` gives neighbours (2i, 2i + 1). Activations are laid out to match:
+`PAIR_ORDER`.
+
+E4M3 block scales are decoded by bits too: byte << 7 is the value times 2^-8. On Hopper times 2^15 more, so
+that code times scale stays in half's range, exact: the product has at most 6 significant bits. The sums are
+then 2^-7 (Hopper) or 2^-8 (Blackwell) of the true ones: `UNSCALE`.
+"""
+
+from typing import Any
+
+from cutlass import Int32
+
+from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute.target import BLACKWELL
+
+# Columns of eight in the order in which their pairs leave `nvfp4_word`.
+PAIR_ORDER = (0, 1, 2, 3, 4, 5, 6, 7) if BLACKWELL else (0, 4, 1, 5, 2, 6, 3, 7)
+UNSCALE = 2.0**8 if BLACKWELL else 2.0**7
+
+
+def nvfp4_scales(word: Any) -> list[Any]:
+    """A word of four E4M3 scales -> a pair of equal halves for each."""
+    pairs = []
+    for byte in range(4):
+        selector = (byte << 4 | 7) | (byte << 4 | 7) << 8  # bytes: zero, b, zero, b; 7 is a byte of the zero
+        doubled = ptx.asm(
+            f"{{ .reg .b32 d; prmt.b32 d, $1, 0, {selector:#x}; shr.b32 $0, d, 1; }}", [Int32], [word]
+        )
+        pairs.append(doubled if BLACKWELL else ptx.multiply_f16(doubled, Int32(0x78007800)))
+    return pairs
+
+
+def nvfp4_word(word: Any, scale: Any) -> Any:
+    """Eight codes -> four pairs of halves, each times the pair `scale`."""
+    if BLACKWELL:
+        pairs = ptx.asm(
+            "{ .reg .b8 a, b, c, d; mov.b32 {a, b, c, d}, $4;\n"
+            "cvt.rn.f16x2.e2m1x2 $0, a; cvt.rn.f16x2.e2m1x2 $1, b;\n"
+            "cvt.rn.f16x2.e2m1x2 $2, c; cvt.rn.f16x2.e2m1x2 $3, d; }",
+            [Int32] * 4,
+            [word],
+        )
+    else:
+        lines = []
+        for pair in range(4):
+            # Left shifts where possible: they run as multiplications, beside the logic instructions.
+            sign, magnitude = 12 - 4 * pair, 9 - 4 * pair
+            lines.append(f"shl.b32 a, $4, {sign};" if sign else "mov.b32 a, $4;")
+            lines.append(f"shl.b32 b, $4, {magnitude};" if magnitude > 0 else f"shr.b32 b, $4, {-magnitude};")
+            lines.append("and.b32 b, b, 0x0E000E00;")
+            lines.append(f"lop3.b32 ${pair}, a, 0x80008000, b, 0xEA;")  # (a & signs) | b
+        pairs = ptx.asm("{ .reg .b32 a, b;\n" + "\n".join(lines) + " }", [Int32] * 4, [word])
+    return [ptx.multiply_f16(pair, scale) for pair in pairs]

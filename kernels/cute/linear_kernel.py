@@ -1,0 +1,138 @@
+"""`linear`: out[n, row] = factor[row] * sum_k W[row, k] x[n, k], one matrix; with slots, slot s has its own
+matrix, its own part of x and of out (grouped projections).
+"""
+
+from typing import Any
+
+import cutlass
+import cutlass.cute as cute
+from cutlass import Float32, Int32, Int64
+
+from dsv4chat.kernels.cute import gemv, ptx
+
+
+@cute.jit
+def _store(
+    out: Int64,
+    factors: Int64,
+    stride: Int32,
+    row: Int32,
+    last: Int32,
+    column: Int32,
+    rows: Int32,
+    sums: list[Float32],
+):
+    """Rows `row` and row + 8 of the product for activation rows `column` and column + 1."""
+    for i in cutlass.range_constexpr(4):
+        here = row + 8 * (i // 2)
+        n = column + i % 2
+        if (here < last) & (n < rows):
+            value = sums[i]
+            if factors != 0:
+                value = value * ptx.load_f32(factors + here.to(Int64) * 4)
+            ptx.store_f32(out + (n.to(Int64) * stride.to(Int64) + here.to(Int64)) * 4, value)
+
+
+@cute.kernel
+def _kernel(
+    fmt: cutlass.Constexpr,
+    exact: cutlass.Constexpr,
+    x: Int64,
+    out: Int64,
+    codes: Int64,
+    scales: Int64,
+    factors: Int64,
+    codes_slot: Int64,
+    scales_slot: Int64,
+    x_kind: Int32,
+    x_stride: Int32,
+    x_slot: Int32,
+    out_stride: Int32,
+    matrix_rows: Int32,
+    rows: Int32,
+    k: Int32,
+    wk: Int32,
+):
+    _, slot, _ = cute.arch.block_idx()
+    tid, _, _ = cute.arch.thread_idx()
+    lane = tid & 31
+    g = lane >> 2
+    t = lane & 3
+    shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
+    x_shared = shared + gemv.RED_BYTES
+    units = (k + (fmt.unit - 1)) // fmt.unit
+    x_row_bytes = units * (fmt.unit * 2) + 64
+    cute.arch.griddepcontrol_launch_dependents()
+    matrix = codes + slot.to(Int64) * codes_slot
+    matrix_scales = scales + slot.to(Int64) * scales_slot
+    first = slot * matrix_rows
+
+    def locate(tile: Any, unit: Any) -> Any:
+        row = tile * 16 + g
+        two = [cutlass.min(row, matrix_rows - 1), cutlass.min(row + 8, matrix_rows - 1)]
+        return gemv.rows_at(fmt, [matrix] * 2, [matrix_scales] * 2, two, (unit, t, k, units))
+
+    def begin() -> None:
+        cute.arch.griddepcontrol_wait()
+        source = x + (slot * x_slot).to(Int64) * gemv.x_bytes(x_kind)
+        gemv.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
+        cute.arch.sync_threads()
+
+    def store(tile: Any, sums: Any) -> None:
+        offset = first.to(Int64) * 4
+        _store(
+            out + offset,
+            gemv.further(factors, offset),
+            out_stride,
+            tile * 16 + g,
+            matrix_rows,
+            t * 2,
+            rows,
+            sums,
+        )
+
+    tiles = (matrix_rows + 15) // 16
+    gemv.walk(
+        fmt, exact, locate, begin, None, store, tiles, units, k, wk, shared, x_shared, x_row_bytes, rows
+    )
+
+
+@cute.jit
+def linear(
+    fmt: cutlass.Constexpr,
+    exact: cutlass.Constexpr,
+    x: Int64,
+    out: Int64,
+    codes: Int64,
+    scales: Int64,
+    factors: Int64,
+    codes_slot: Int64,
+    scales_slot: Int64,
+    x_kind: Int32,
+    x_stride: Int32,
+    x_slot: Int32,
+    out_stride: Int32,
+    matrix_rows: Int32,
+    rows: Int32,
+    k: Int32,
+    wk: Int32,
+):
+    _kernel(
+        fmt,
+        exact,
+        x,
+        out,
+        codes,
+        scales,
+        factors,
+        codes_slot,
+        scales_slot,
+        x_kind,
+        x_stride,
+        x_slot,
+        out_stride,
+        matrix_rows,
+        rows,
+        k,
+        wk,
+    ).launch(grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100)

@@ -1,0 +1,63 @@
+"""The GPU at hand, and the kernels loaded on it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from dsv4chat.kernels.cute.catalogue import architecture
+from dsv4chat.kernels.cute.driver import Kernel, load
+from dsv4chat.kernels.cute.store import Build
+
+# What a block costs beside the shared memory it asks for.
+_RESERVED_SHARED = 1024
+_BLOCKS_BY_REGISTERS = 2  # 256 threads of 128 registers
+
+
+class Machine:
+    """One CUDA device and a build of the kernels for it.
+
+    programmatic: whether a kernel may start while the one before it drains.
+    """
+
+    def __init__(self, device: torch.device, build: Build, programmatic: bool = True) -> None:
+        torch.cuda.init()
+        properties = torch.cuda.get_device_properties(device)
+        self.device = device
+        self.build = build
+        self.programmatic = programmatic
+        self.processors = properties.multi_processor_count
+        self.shared_total: int = properties.shared_memory_per_multiprocessor
+        self.shared_most: int = properties.shared_memory_per_block_optin
+        self._kernels: dict[str, Kernel] = {}
+
+    def blocks_at_once(self, shared: int) -> int:
+        """Blocks of 256 threads that the whole device holds at a time."""
+        return self.processors * max(
+            1, min(_BLOCKS_BY_REGISTERS, self.shared_total // (shared + _RESERVED_SHARED))
+        )
+
+    def most_rows(self, shared: Callable[[int], int], most: int) -> int:
+        """The largest number of rows, up to `most`, whose shared memory a block can have; at least 1."""
+        return next((rows for rows in range(most, 1, -1) if shared(rows) <= self.shared_most), 1)
+
+    def launch(
+        self, name: str, grid: tuple[int, int], threads: int, shared: int, arguments: Sequence[Any]
+    ) -> None:
+        """Launch a kernel on PyTorch's current stream."""
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            kernel = self._kernels[name] = load(self.build.read(name))
+        stream = torch.cuda.current_stream(self.device).cuda_stream
+        kernel.launch(grid, threads, shared, stream, arguments, self.programmatic)
+
+    def load_all(self) -> None:
+        """Load every kernel now, so that none is loaded while a graph is captured."""
+        for name in self.build.kernels():
+            if name not in self._kernels:
+                self._kernels[name] = load(self.build.read(name))
+
+
+def architecture_of(device: torch.device) -> str | None:
+    """The architecture of a CUDA device, or None when there are no kernels for it."""
+    return architecture(torch.cuda.get_device_capability(device))

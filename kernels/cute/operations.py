@@ -1,0 +1,112 @@
+"""Choosing between the PyTorch operations and the CuTe DSL kernels."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+
+from dsv4chat.kernels import step_operations as plain
+from dsv4chat.kernels.cute import builder, products, store
+from dsv4chat.kernels.cute.arrange import matrix
+from dsv4chat.kernels.cute.driver import DriverError
+from dsv4chat.kernels.cute.machine import Machine, architecture_of
+from dsv4chat.kernels.packed import Packed
+
+Choice = Literal["torch", "cute", "auto"]
+Say = Callable[[str], None]
+
+Linear = plain.Linear | products.Linear
+Grouped = plain.Grouped | products.Grouped
+Experts = plain.Experts | products.Experts
+
+
+class KernelError(RuntimeError):
+    """The kernels cannot be used here; the message says why and what to do."""
+
+
+class Operations:
+    """Makes the operations of a decode step. machine: None for PyTorch's.
+
+    An operation whose weights no kernel takes (MXFP4, float32, odd columns) is PyTorch's all the same.
+    """
+
+    def __init__(self, machine: Machine | None) -> None:
+        self.machine = machine
+
+    @property
+    def name(self) -> str:
+        """ "torch" or "cute"."""
+        return "torch" if self.machine is None else "cute"
+
+    def linear(self, parts: Sequence[Packed]) -> Linear:
+        """Matrices with the same input, one below the other. See `step_operations.Linear`."""
+        ready = [matrix(part) for part in parts] if self.machine is not None else []
+        fitting = [one for one in ready if one is not None]
+        if self.machine is None or len(fitting) < len(parts):
+            return plain.Linear(parts)
+        return products.Linear(self.machine, fitting)
+
+    def grouped(self, packed: Packed) -> Grouped:
+        """A block-diagonal matrix (groups, rows, columns). See `step_operations.Grouped`."""
+        ready = matrix(packed) if self.machine is not None else None
+        if self.machine is None or ready is None:
+            return plain.Grouped(packed)
+        return products.Grouped(self.machine, ready)
+
+    def experts(self, gate_up: Packed, down: Packed, limit: float) -> Experts:
+        """Routed experts, or a shared one. See `step_operations.Experts`."""
+        ready = [matrix(gate_up), matrix(down)] if self.machine is not None else [None, None]
+        if self.machine is None or ready[0] is None or ready[1] is None:
+            return plain.Experts(gate_up, down, limit)
+        return products.Experts(self.machine, ready[0], ready[1], limit)
+
+
+def operations(
+    choice: Choice,
+    device: torch.device,
+    say: Say | None = None,
+    *,
+    programmatic: bool = True,
+) -> Operations:
+    """The operations to use on a device.
+
+    "torch": PyTorch's. "cute": the kernels, built now if need be; raises KernelError where that cannot be.
+    "auto": the kernels where they can be had, else PyTorch's, and `say` is told why.
+    """
+    if choice == "torch":
+        return Operations(None)
+    try:
+        return Operations(_machine(device, say, programmatic))
+    except (KernelError, builder.BuildError, DriverError) as error:
+        if choice == "cute":
+            raise KernelError(str(error)) from error
+        if say is not None and device.type == "cuda":
+            say(f"Using PyTorch's operations instead of the kernels. {error}")
+        return Operations(None)
+
+
+def here() -> str | None:
+    """The architecture of the GPU here; None without one, or when there are no kernels for it."""
+    return architecture_of(torch.device("cuda", 0)) if torch.cuda.is_available() else None
+
+
+def _machine(device: torch.device, say: Say | None, programmatic: bool) -> Machine:
+    if device.type != "cuda":
+        raise KernelError(f"The kernels run on NVIDIA GPUs, not on {device.type}.")
+    architecture = architecture_of(device)
+    if architecture is None:
+        major, minor = torch.cuda.get_device_capability(device)
+        raise KernelError(f"There are no kernels for compute capability {major}.{minor}.")
+    build = store.find(architecture)
+    if build is None:
+        if say is not None and builder.dsl_version() is not None:
+            say(f"Building the kernels for {architecture}, once.")
+
+        def progress(done: int, total: int, name: str) -> None:
+            if say is not None:
+                say(f"Kernel {done} of {total}: {name}")
+
+        build = builder.build(architecture, progress)
+    machine = Machine(device, build, programmatic)
+    machine.load_all()
+    return machine

@@ -1,0 +1,160 @@
+"""The matrix products of a decode step on the CuTe DSL kernels: `step_operations`, at the speed of memory.
+
+Up to 8 rows a launch; more are done 8 at a time. Activations may be bfloat16, half or float32 and are
+multiplied as halves (as bfloat16 with bfloat16 weights); sums and results are float32.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dsv4chat.kernels.cute.arrange import UNIT, Matrix
+from dsv4chat.kernels.cute.driver import Address, Number, Real
+from dsv4chat.kernels.cute.machine import Machine
+
+MOST_ROWS = 8
+THREADS = 256
+WARPS = 8
+SUMS_BYTES = 8192  # shared memory in which a block's warps add up
+KINDS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2}
+
+
+def _address(tensor: Tensor | None) -> Address:
+    return Address(0 if tensor is None else tensor.data_ptr())
+
+
+def shared_bytes(format: str, units: int, rows: int) -> int:
+    """Shared memory of a block: the sums, and `rows` rows of activations."""
+    return SUMS_BYTES + rows * (units * UNIT[format] * 2 + 64)
+
+
+def split(machine: Machine, tiles: int, units: int, slots: int, shared: int) -> tuple[int, int]:
+    """(blocks of a slot, warps that share a tile's columns), so that the last round is as full as can be."""
+    resident = machine.blocks_at_once(shared)
+    blocks = max(1, resident // slots)
+    best = (0.0, 1, 1)
+    for wk in (8, 4, 2, 1):
+        if wk > units:
+            continue
+        at_once = WARPS // wk
+        used = min(blocks, -(-tiles // at_once))
+        rounds = -(-tiles // (used * at_once))
+        cost = rounds * (-(-units // wk) + 0.1) + 0.02 * wk
+        if best[0] == 0 or cost < best[0]:
+            best = (cost, used, wk)
+    return best[1], best[2]
+
+
+class Linear:
+    """`step_operations.Linear`: one launch for each part."""
+
+    def __init__(self, machine: Machine, parts: Sequence[Matrix]) -> None:
+        self.machine = machine
+        self.parts = list(parts)
+        self.rows = sum(part.rows for part in parts)
+
+    def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        out = x.new_empty((x.shape[0], self.rows), dtype=torch.float32) if out is None else out
+        start = 0
+        for part in self.parts:
+            launch_linear(self.machine, part, x, out[:, start : start + part.rows], slots=1)
+            start += part.rows
+        return out
+
+
+class Grouped:
+    """`step_operations.Grouped`: one launch, a slot a group."""
+
+    def __init__(self, machine: Machine, matrices: Matrix) -> None:
+        self.machine, self.matrices = machine, matrices
+
+    def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        groups = self.matrices.count
+        if out is None:
+            out = x.new_empty((x.shape[0], groups * self.matrices.rows), dtype=torch.float32)
+        launch_linear(self.machine, self.matrices, x, out, slots=groups)
+        return out
+
+
+def launch_linear(machine: Machine, matrix: Matrix, x: Tensor, out: Tensor, slots: int) -> None:
+    """out (n, slots * rows), a view with unit stride along a row; x (n, slots * columns)."""
+    x = x if x.stride(-1) == 1 else x.contiguous()
+    tiles = -(-matrix.rows // 16)
+    most = machine.most_rows(lambda rows: shared_bytes(matrix.format, matrix.units, rows), MOST_ROWS)
+    for first in range(0, x.shape[0], most):
+        rows = min(most, x.shape[0] - first)
+        shared = shared_bytes(matrix.format, matrix.units, rows)
+        blocks, wk = split(machine, tiles, matrix.units, slots, shared)
+        arguments = [
+            _address(x[first:]), _address(out[first:]),
+            _address(matrix.codes), _address(matrix.scales), _address(matrix.factors),
+            Address(matrix.codes_bytes), Address(matrix.scales_bytes),
+            Number(KINDS[x.dtype]), Number(x.stride(0)), Number(matrix.columns), Number(out.stride(0)),
+            Number(matrix.rows), Number(rows), Number(matrix.columns), Number(wk),
+        ]  # fmt: skip
+        machine.launch(matrix.kernel("linear"), (blocks, slots), THREADS, shared, arguments)
+
+
+class Experts:
+    """`step_operations.Experts`: one launch into the hidden layer, one out of it."""
+
+    def __init__(self, machine: Machine, gate_up: Matrix, down: Matrix, limit: float) -> None:
+        self.machine, self.gate_up, self.down, self.limit = machine, gate_up, down, limit
+        self.inner = down.columns
+
+    def __call__(
+        self,
+        x: Tensor,
+        ids: Tensor | None = None,
+        weights: Tensor | None = None,
+        add: Tensor | None = None,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        n, picks = x.shape[0], 1 if ids is None else ids.shape[1]
+        hidden = x.new_empty((n * picks, self.inner), dtype=torch.float16)
+        if out is None:
+            out = x.new_empty((n, self.down.rows), dtype=torch.float32)
+        if ids is None:
+            self._shared_in(x, hidden)
+            launch_linear(self.machine, self.down, hidden, out, slots=1)
+            return out if add is None else out.add_(add)
+        self.enter(x, hidden, ids, weights, rows=1, picks=picks)
+        matrix = self.down
+        units = matrix.units * picks
+        shared = SUMS_BYTES + picks * matrix.units * UNIT[matrix.format] * 2
+        blocks, wk = split(self.machine, -(-matrix.rows // 16), units, n, shared)
+        arguments = [
+            _address(hidden), _address(out), _address(add), _address(ids),
+            _address(matrix.codes), _address(matrix.scales), _address(matrix.factors),
+            Address(matrix.codes_bytes), Address(matrix.scales_bytes),
+            Number(picks), Number(matrix.rows), Number(matrix.columns), Number(wk),
+        ]  # fmt: skip
+        self.machine.launch(matrix.kernel("down"), (blocks, n), THREADS, shared, arguments)
+        return out
+
+    def _shared_in(self, x: Tensor, hidden: Tensor) -> None:
+        matrix = self.gate_up
+        most = self.machine.most_rows(lambda n: shared_bytes(matrix.format, matrix.units, n), MOST_ROWS)
+        for first in range(0, x.shape[0], most):
+            rows = min(most, x.shape[0] - first)
+            self.enter(x[first : first + rows], hidden[first:], None, None, rows=rows, picks=1)
+
+    def enter(
+        self, x: Tensor, hidden: Tensor, ids: Tensor | None, weights: Tensor | None, rows: int, picks: int
+    ) -> None:
+        """gate_up: with ids a slot for each row and pick, without them one slot of `rows` rows."""
+        x = x if x.stride(-1) == 1 else x.contiguous()
+        matrix = self.gate_up
+        slots = 1 if ids is None else ids.numel()
+        shared = shared_bytes(matrix.format, matrix.units, rows)
+        blocks, wk = split(self.machine, -(-self.inner // 8), matrix.units, slots, shared)
+        arguments = [
+            _address(x), _address(hidden), _address(ids), _address(weights),
+            _address(matrix.codes), _address(matrix.scales), _address(matrix.factors),
+            Address(matrix.codes_bytes), Address(matrix.scales_bytes),
+            Number(0 if matrix.factors is None else matrix.factors.shape[-1]), Number(self.inner),
+            Number(KINDS[x.dtype]), Number(x.stride(0)), Number(rows), Number(picks),
+            Number(self.inner), Number(matrix.columns), Number(wk), Real(self.limit),
+        ]  # fmt: skip
+        self.machine.launch(matrix.kernel("gate_up"), (blocks, slots), THREADS, shared, arguments)
