@@ -1,0 +1,7 @@
+"""Conversations as files: JSON without loss, Markdown to read, OpenAI-style `messages` to bring in."""
+
+from dsv4chat.exchange.conversation import ExchangeError, WholeConversation
+from dsv4chat.exchange.reading import read_conversations
+from dsv4chat.exchange.writing import write_json, write_markdown
+
+__all__ = ["ExchangeError", "WholeConversation", "read_conversations", "write_json", "write_markdown"]
