@@ -82,7 +82,7 @@ class EngineProcess:
         return self._process.pid if self._process else None
 
     @property
-    def hang(self) -> Hang | None:
+    def stalled(self) -> Hang | None:
         """How the child hangs, None while it gets on (or is gone)."""
         return self._heartbeat.hang() if self.alive else None
 

@@ -1,11 +1,7 @@
 """The runtime's process, spoken to over its socket without the app's client."""
 
-import contextlib
 import os
-import signal
 import socket
-import subprocess
-import sys
 import time
 
 import msgspec
@@ -29,56 +25,11 @@ from dsv4chat.runtime.protocol import (
     Stop,
     Token,
     frame,
-    read_reply,
 )
+from tests.support.child import Child
 from tests.support.engines import save_random
 
 ENDLESS = SamplingParams(seed=1, ignore_eos=True)
-
-
-class Child:
-    """A started child and our end of its socket."""
-
-    def __init__(self, log, command=("-P", "-m", "dsv4chat.runtime.child")):
-        self.socket, theirs = socket.socketpair()
-        self.log = log
-        with log.open("ab") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, *command, "--fd", str(theirs.fileno()), "--log", str(log), "--threads", "1"],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        theirs.close()
-        self.socket.settimeout(60)
-        self.stream = self.socket.makefile("rb")
-
-    def send(self, *messages):
-        self.socket.sendall(b"".join(map(frame, messages)))
-
-    def receive(self):
-        size = int.from_bytes(self.stream.read(4), "little")
-        return read_reply(self.stream.read(size))
-
-    def until(self, *kinds):
-        """Every reply up to the first of `kinds`, that one last."""
-        replies = [self.receive()]
-        while not isinstance(replies[-1], kinds):
-            replies.append(self.receive())
-        return replies
-
-    def wait(self, seconds):
-        """The exit code; fails if it takes longer."""
-        return self.process.wait(seconds)
-
-    def end(self):
-        self.stream.close()
-        self.socket.close()
-        with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
-        self.process.wait(5)
 
 
 @pytest.fixture(scope="module")
@@ -314,38 +265,18 @@ def test_nonsense_on_the_socket_ends_it_with_a_line_in_the_log(fresh, bytes_):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
-def test_output_of_native_code_goes_to_the_log_and_a_flood_is_moved_aside(fresh):
-    fresh.receive()
-    pid = fresh.process.pid
-    # The child's own descriptors, as a library would use them.
-    flood = (
-        os.open(f"/proc/{pid}/fd/1", os.O_WRONLY | os.O_APPEND) if os.path.isdir("/proc/self/fd") else None
-    )
-    if flood is None:
-        pytest.skip("needs /proc")
-    for _ in range(90):
-        os.write(flood, b"flood " * 10_000)
-    os.close(flood)
-    moved = fresh.log.with_name(fresh.log.name + ".1")
-    deadline = time.monotonic() + 10
-    while not moved.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert moved.stat().st_size >= 4 * 2**20
-    fresh.send(Ping(number=3))
-    assert fresh.receive() == Pong(number=3)
-    fresh.send(Shutdown())
-    fresh.wait(5)
-    assert fresh.log.stat().st_size < 1000
-    assert "ends: asked to" in fresh.log.read_text()
-
-
-def test_a_crash_in_native_code_leaves_its_place_in_the_log(fresh, folder):
+def test_an_idle_child_is_not_busy_and_one_at_work_says_since_when_it_moved(fresh, folder):
     fresh.receive()
     start(fresh, folder)
-    fresh.process.send_signal(signal.SIGSEGV)
-    assert fresh.wait(5) == -signal.SIGSEGV
-    assert "Segmentation fault" in fresh.log.read_text()
-    assert "child.py" in fresh.log.read_text()
+    fresh.send(Ping(number=1))
+    assert fresh.receive() == Pong(number=1)
+    fresh.send(Generate(turn=2, conversation="a", ids=[1, 2], sampling=ENDLESS))
+    while not isinstance(fresh.receive(), Token):
+        pass
+    fresh.send(Ping(number=3))
+    while not isinstance(answer := fresh.receive(), Pong):
+        pass
+    assert 0 <= answer.busy_ms < 5000
 
 
 def test_threads_are_decided_before_the_libraries_are_imported(monkeypatch):
