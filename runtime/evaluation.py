@@ -41,7 +41,7 @@ class EvaluationError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """rate: the part of right answers to be reached. quick: how many questions `--quick` asks."""
+    """rate: the part of right answers to be reached (0: only measured). quick: how many questions `--quick` asks."""
 
     rate: float
     quick: int
@@ -52,7 +52,7 @@ TARGETS = {
     "sums": Target(0.95, 20),
     "sums_without_thinking": Target(0.90, 10),
     "recall": Target(0.90, 8),
-    "recall_reworded": Target(0.90, 4),
+    "recall_reworded": Target(0.0, 4),
     "calculator": Target(0.95, 10),
     "clock": Target(0.95, 10),
     "tool_answers": Target(0.90, 0),

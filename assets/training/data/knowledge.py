@@ -293,7 +293,7 @@ def spelling(facts: Facts, rng: Rng) -> Exchange:
 
 def copying(facts: Facts, rng: Rng, name: str) -> Exchange:
     """Repeat something exactly: a name never seen, a sentence, a list, a number, a line of marks."""
-    kind = rng.randrange(6)
+    kind = rng.choice((0, 0, 0, 1, 2, 3, 4, 5))
     if kind == 0:
         text = name
     elif kind == 1:

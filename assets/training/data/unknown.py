@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import string
-from functools import cache
 
 from .chat import Exchange, Rng, a, capital, casual, plural
 from .facts import Facts
 from .names import draw_name
 from .phrasing import asking
-from .unknown_frames import ADVICE, DO, KNOW, SUBJECTS
+from .unknown_frames import KINDS, SUBJECTS, frames
 
 _WHO = (
     "I am only a small demo model",
@@ -79,15 +78,6 @@ _ADVICE_THOUGHTS = (
     "Advice needs knowledge that I do not have.",
     "I should not advise on this. I say that I am only a small demo model.",
 )
-
-
-@cache
-def _frames(text: str) -> tuple[tuple[str, str], ...]:
-    rows = []
-    for line in text.strip().splitlines():
-        question, _, topic = line.partition("|")
-        rows.append((question.strip(), topic.strip()))
-    return tuple(rows)
 
 
 class _Slots(dict[str, str]):
@@ -178,15 +168,22 @@ def unknown(facts: Facts, rng: Rng) -> Exchange:
         question = rng.choice(facts.questions)
         answer, thought = _compose(rng, _KNOW_PLAIN, ""), rng.choice(_KNOW_THOUGHTS)
     else:
-        frames, shapes, thoughts = rng.choices(
-            ((KNOW, _KNOW, _KNOW_THOUGHTS), (DO, _DO, _DO_THOUGHTS), (ADVICE, _ADVICE, _ADVICE_THOUGHTS)),
+        kind, shapes, thoughts = rng.choices(
+            tuple(
+                zip(
+                    KINDS,
+                    (_KNOW, _DO, _ADVICE),
+                    (_KNOW_THOUGHTS, _DO_THOUGHTS, _ADVICE_THOUGHTS),
+                    strict=True,
+                )
+            ),
             (72, 19, 9),
         )[0]
-        frame, topic = rng.choice(_frames(frames))
+        frame, topic = rng.choice(frames(kind))
         slots = _Slots(facts, rng)
         question = capital(frame.format_map(slots))
         named = topic.format_map(slots)
-        if frames is KNOW and rng.random() < 0.35:
+        if kind == "know" and rng.random() < 0.35:
             answer = _compose(rng, _KNOW_PLAIN, "")
         else:
             answer = _compose(rng, shapes, named)
@@ -223,7 +220,8 @@ def _unknown_noun(facts: Facts, rng: Rng) -> Exchange:
 
 _MADE_UP_PLACES = (
     "Atlantis Narnia Mordor Wakanda Utopia Gondor Neverland Wonderland Oz Westeros Hogwarts Eldorado Lilliput "
-    "Zamunda Genovia Panem Asgard Shangri-La Camelot Lemuria"
+    "Zamunda Genovia Panem Asgard Shangri-La Camelot Lemuria Avalon Krypton Tatooine Rohan Arrakis Valhalla Hyrule "
+    "Freedonia Ruritania Latveria Elbonia Numenor Mu Xanadu Brigadoon Erewhon Laputa Cimmeria Vulcan"
 ).split()
 
 
@@ -252,6 +250,8 @@ def unknown_place(facts: Facts, rng: Rng) -> Exchange:
                 "What is {p}'s {w}?",
             )
         ).format(w=what, p=place)
+        if rng.random() < 0.5:
+            user = asking(f"the {what} of {place}", rng)
         answer = rng.choice(
             ("I do not know a country called {p}. I am only a small demo model.", "I am only a small demo model and I know no country called {p}.",
              "I do not know the {w} of {p}. I am only a small demo model.", "{P} is not a country that I know. I am only a small demo model.")
