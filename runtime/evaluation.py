@@ -41,7 +41,7 @@ class EvaluationError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """rate: the part of right answers to be reached (0: only measured). quick: how many questions `--quick` asks."""
+    """rate: the part of right answers to be reached, 0: only measured. quick: how many `--quick` asks."""
 
     rate: float
     quick: int
