@@ -29,7 +29,7 @@ def check_setting(section: str, name: str, value: object) -> Any:
 def section_model(section: str) -> type[BaseModel]:
     """The documented model of a section."""
     model = Settings.model_fields[section].annotation
-    if model is None or not issubclass(model, BaseModel):
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
         raise KeyError(section)
     return model
 

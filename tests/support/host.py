@@ -2,13 +2,18 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets import Static
 
 from dsv4chat.app.themes import DARK, LIGHT
+
+T = TypeVar("T")
 
 
 class Host(App[None]):
@@ -48,3 +53,16 @@ def drawn(host: App[None]) -> str:
     rows = host.screen._compositor.render_strips()[:height]
     lines = ["".join(segment.text for segment in strip)[:width].rstrip() for strip in rows]
     return "\n".join(lines).rstrip("\n")
+
+
+@asynccontextmanager
+async def hosted_screen(
+    make: Callable[[], Screen[T]], size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[Host, Pilot[None], list[T | None]]]:
+    """A screen over an empty host; the list gets what the screen gives back."""
+    host = Host(Static(""))
+    given: list[T | None] = []
+    async with host.run_test(size=size) as pilot:
+        await host.push_screen(make(), given.append)
+        await pilot.pause()
+        yield host, pilot, given

@@ -1,0 +1,46 @@
+"""The settings while the program runs: what holds now, and the file they are kept in."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dsv4chat.settings import Settings
+from dsv4chat.settings_edit import SettingsUnwritable, check_setting, save_setting
+
+
+class Preferences:
+    """settings: as they hold now. path: their file, None when there is no place for one."""
+
+    def __init__(self, settings: Settings | None = None, path: Path | None = None) -> None:
+        self.settings = settings or Settings.model_construct()
+        self.path = path
+        self.changed: list[Callable[[str, str], None]] = []
+
+    def set(self, section: str, name: str, value: object) -> str | None:
+        """Change `section.name` now and in the file; the sentence to show if it could not be saved.
+
+        Calls each of `changed` with section and name. ValueError, a sentence, if the value cannot be.
+        """
+        checked = check_setting(section, name, value)
+        part = getattr(self.settings, section)
+        self.settings = self.settings.model_copy(update={section: part.model_copy(update={name: checked})})
+        for listener in self.changed:
+            listener(section, name)
+        return self._save(section, name, checked)
+
+    def from_environment(self, section: str, name: str) -> str | None:
+        """The environment variable that sets `section.name` over the file, if one does."""
+        for variable in os.environ:
+            if variable.upper() == f"DSV4CHAT_{section}__{name}".upper():
+                return variable
+        return None
+
+    def _save(self, section: str, name: str, value: Any) -> str | None:
+        if self.path is None:
+            return "There is no folder for the settings: this holds until you quit."
+        try:
+            save_setting(self.path, section, name, value)
+        except SettingsUnwritable as error:
+            return str(error)
+        return None
