@@ -6,12 +6,15 @@ Each is made once from the weights it will use and is then called with activatio
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from dsv4chat.kernels import hyper_connections as mhc
 from dsv4chat.kernels.linear import products
 from dsv4chat.kernels.moe import swiglu
+from dsv4chat.kernels.norms import rms_norm
 from dsv4chat.kernels.packed import Packed
 
 
@@ -91,3 +94,65 @@ class Experts:
         if add is not None:
             result = result + add
         return result if out is None else out.copy_(result)
+
+
+@dataclass(frozen=True)
+class ConnectionWeights:
+    """A hyper-connection and the norm behind it, all float32.
+
+    fn: ((2 + s) s, s * d) of a layer, or (s, s * d) of the model's head; scale: (3,) or (1,); base: like fn's
+    rows; norm: (d,). norm_eps: of both norms; eps, rounds: of Sinkhorn.
+    """
+
+    fn: Tensor
+    scale: Tensor
+    base: Tensor
+    norm: Tensor
+    norm_eps: float
+    eps: float
+    rounds: int
+
+    @property
+    def streams(self) -> int:
+        """s: a layer's fn has (2 + s) s rows, the head's s, and both s * d columns."""
+        return self.fn.shape[1] // self.norm.shape[0]
+
+    @property
+    def head(self) -> bool:
+        """Whether this is the model's head, which has no way back."""
+        return self.fn.shape[0] == self.streams
+
+
+class Connection:
+    """Everything between two sublayers: the streams out of one, the input of the next."""
+
+    def __init__(self, weights: ConnectionWeights) -> None:
+        self.weights = weights
+
+    def __call__(
+        self,
+        streams: Tensor,
+        output: Tensor | None = None,
+        gates: Tensor | None = None,
+        peak: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The streams X' with the last sublayer's output in them, x = RMSNorm(sum_i pre_i X'_i), new gates.
+
+        streams: (n, s, d); output: (n, d) float32 and gates: (n, s + s * s) float32, post then comb row by
+        row, as the call before gave them: both None before the first sublayer, where X' is X. peak: (n,)
+        float32, written: max |X'|. Returns (n, s, d) and (n, d) of the streams' type and gates, None from the
+        head.
+        """
+        w, s = self.weights, self.weights.streams
+        if output is not None and gates is not None:
+            comb = gates[:, s:].view(-1, s, s)
+            streams = mhc.expand(streams, gates[:, :s], comb, output)
+        if peak is not None:
+            peak.copy_(streams.flatten(1).abs().amax(1))
+        mix = mhc.mixes(streams, w.fn, w.norm_eps)
+        if w.head:
+            pre, following = torch.sigmoid(mix * w.scale + w.base) + w.eps, None
+        else:
+            pre, post, comb = mhc.weights(mix, w.scale, w.base, s, w.eps, w.rounds)
+            following = torch.cat([post, comb.flatten(1)], 1)
+        return streams, rms_norm(mhc.collapse(streams, pre), w.norm, w.norm_eps), following

@@ -1,7 +1,7 @@
 """The kernels there are, by name. Knows neither the compiler nor a GPU.
 
-A name is FAMILY_FORMAT, with `_ragged` for matrices whose columns are no multiple of what a warp reads at
-once. `SOURCES`: the files a kernel's machine code depends on; their text is part of the cache's key.
+Of a product a name is FAMILY_FORMAT, with `_ragged` for matrices whose columns are no multiple of what a warp
+reads at once. `SOURCES`: the files a kernel's machine code depends on; their text is part of the cache's key.
 """
 
 import hashlib
@@ -10,10 +10,12 @@ from pathlib import Path
 
 ARCHITECTURES = ("sm_90a", "sm_100a")
 FORMATS = ("nvfp4", "fp8", "bf16")
-FAMILIES = ("linear", "gate_up", "down")
+PRODUCTS = ("linear", "gate_up", "down")
+OTHERS = ("connection_mix", "connection_enter")
 
 SOURCES = (
     "compile.py",
+    "connection_kernel.py",
     "decode.py",
     "experts_kernel.py",
     "gemv.py",
@@ -25,12 +27,18 @@ SOURCES = (
 
 def names() -> list[str]:
     """Every kernel."""
-    return [
+    products = [
         f"{family}_{format}{ragged}"
-        for family in FAMILIES
+        for family in PRODUCTS
         for format in FORMATS
         for ragged in ("", "_ragged")
     ]
+    return [*products, *OTHERS]
+
+
+def family(name: str) -> str:
+    """A kernel's name without format and `_ragged`."""
+    return next(one for one in (*PRODUCTS, *OTHERS) if name == one or name.startswith(f"{one}_"))
 
 
 @cache

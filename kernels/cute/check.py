@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.cute import arrange, products
+from dsv4chat.kernels.cute import arrange, connection, products
 from dsv4chat.kernels.cute.machine import Machine
 from dsv4chat.kernels.fp8 import TILE
 from dsv4chat.kernels.packed import Packed
+from dsv4chat.kernels.step_operations import ConnectionWeights
 
 PRODUCT_BOUND = 2e-5
 EXPERTS_BOUND = 1e-3
@@ -42,7 +43,7 @@ class Checked:
 
 def random_packed(format: str, shape: tuple[int, ...], device: torch.device, size: float = 4.0) -> Packed:
     """Random codes and scales, values of about `size`: every code, scales far apart, a factor that differs by
-    differs by row.
+    row.
     """
     *lead, rows, columns = shape
     if format == "bf16":
@@ -76,6 +77,10 @@ def check(machine: Machine, quick: bool = False) -> Iterator[Checked]:
             yield _shared(machine, format, inner, d, 1)
             yield _shared(machine, format, inner, d, 8)
     yield _extremes(machine)
+    for d in (64, 4096, 7168) if not quick else (256,):
+        for n in (1, 3):
+            for head in (False, True):
+                yield from _connection(machine, d, n, head)
 
 
 def relative_error(out: Tensor, reference: Tensor) -> float:
@@ -197,3 +202,44 @@ def _extremes(machine: Machine) -> Checked:
     reference = x.double() @ _values(packed).T
     error = float((out.double() - reference).abs().max())
     return Checked(ready.kernel("linear"), "every code and scale, absolute", error, 1e-12)
+
+
+def _connection(machine: Machine, d: int, n: int, head: bool) -> Iterator[Checked]:
+    """Both launches, with and without a sublayer's output, against float64."""
+    device, mixes = machine.device, 4 if head else 24
+    weights = ConnectionWeights(
+        torch.randn(mixes, 4 * d, device=device) * d**-0.5,
+        torch.rand(1 if head else 3, device=device) + 0.5,
+        torch.randn(mixes, device=device),
+        torch.rand(d, device=device) + 0.5,
+        1e-6,
+        1e-6,
+        20,
+    )
+    streams = torch.randn(n, 4, d, device=device).mul(30).bfloat16()
+    output = torch.randn(n, d, device=device)
+    gates = torch.rand(n, 20, device=device)
+    peak = torch.full((n,), torch.nan, device=device)
+    new, x, following = connection.Connection(machine, weights)(streams, output, gates, peak)
+    wide = [part.double() for part in (weights.fn, weights.scale, weights.base, weights.norm)]
+    comb = gates[:, 4:].view(n, 4, 4).double()
+    exact = gates[:, :4, None].double() * output[:, None].double()
+    exact = exact + torch.einsum("nij,nid->njd", comb, streams.double())
+    what = f"{'head' if head else 'layer'}, {n} x 4 x {d}"
+    yield Checked("connection_mix", f"streams, {what}", relative_error(new, exact), 2.0**-8)
+    stored = new.double()
+    flat = stored.flatten(1)
+    mix = (flat @ wide[0].T) * (flat.square().mean(1, keepdim=True) + 1e-6).rsqrt()
+    pre = torch.sigmoid(mix[:, :4] * wide[1][0] + wide[2][:4]) + 1e-6
+    y = torch.einsum("ni,nid->nd", pre, stored)
+    y = y * (y.square().mean(1, keepdim=True) + 1e-6).rsqrt() * wide[3]
+    yield Checked("connection_enter", f"x, {what}", relative_error(x, y), 2.0**-7)
+    largest = flat.abs().amax(1)
+    yield Checked("connection_enter", f"|X|, {what}", relative_error(peak, largest), 1e-12)
+    if following is not None:
+        post = 2 * torch.sigmoid(mix[:, 4:8] * wide[1][1] + wide[2][4:8])
+        matrix = torch.softmax((mix[:, 8:] * wide[1][2] + wide[2][8:]).view(n, 4, 4), -1) + 1e-6
+        for turn in range(39):
+            matrix = matrix / (matrix.sum(1 if turn % 2 == 0 else 2, keepdim=True) + 1e-6)
+        expected = torch.cat([post, matrix.flatten(1)], 1)
+        yield Checked("connection_enter", f"gates, {what}", relative_error(following, expected), 1e-4)

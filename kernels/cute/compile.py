@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dsv4chat.kernels.cute.catalogue import PRODUCTS, family
+
 
 def main(architecture: str, folder: str, names: list[str]) -> None:
     """Compile `names` into `folder`."""
@@ -37,22 +39,20 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     """The host function of a kernel, and one argument of each of its types."""
     from cutlass import Float32, Int32, Int64
 
-    from dsv4chat.kernels.cute import experts_kernel, gemv, linear_kernel
+    from dsv4chat.kernels.cute import connection_kernel, experts_kernel, gemv, linear_kernel
 
-    family, format, *ragged = name.removeprefix("gate_").split("_")
-    fmt = next(fmt for fmt in gemv.FORMATS if fmt.name == format)
-    addresses, numbers, floats = {
-        "linear": (7, 8, 0),
-        "up": (9, 9, 1),
-        "down": (9, 4, 0),
-    }[family]
-    function = {
-        "linear": linear_kernel.linear,
-        "up": experts_kernel.gate_up,
-        "down": experts_kernel.down,
-    }[family]
-    values = [Int64(0)] * addresses + [Int32(1)] * numbers + [Float32(1.0)] * floats
-    return function, [fmt, not ragged, *values]
+    function, addresses, numbers, reals = {
+        "linear": (linear_kernel.linear, 7, 8, 0),
+        "gate_up": (experts_kernel.gate_up, 9, 9, 1),
+        "down": (experts_kernel.down, 9, 4, 0),
+        "connection_mix": (connection_kernel.mix, 6, 3, 0),
+        "connection_enter": (connection_kernel.enter, 8, 4, 2),
+    }[family(name)]
+    values = [Int64(0)] * addresses + [Int32(1)] * numbers + [Float32(1.0)] * reals
+    if family(name) not in PRODUCTS:
+        return function, values
+    fmt = next(fmt for fmt in gemv.FORMATS if fmt.name in name)
+    return function, [fmt, not name.endswith("_ragged"), *values]
 
 
 def _entry_name(ptx: str) -> str:

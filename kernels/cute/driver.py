@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from torch import Tensor
+
 from dsv4chat.kernels.cute.store import Built
 
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -21,6 +23,11 @@ _DEFAULT_SHARED = 48 * 1024
 Address = ctypes.c_uint64
 Number = ctypes.c_int32
 Real = ctypes.c_float
+
+
+def address(tensor: Tensor | None) -> Address:
+    """Where a tensor begins, as a kernel's argument; 0 for None."""
+    return Address(0 if tensor is None else tensor.data_ptr())
 
 
 class DriverError(RuntimeError):

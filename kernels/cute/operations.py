@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 
 from dsv4chat.kernels import step_operations as plain
-from dsv4chat.kernels.cute import builder, products, store
+from dsv4chat.kernels.cute import builder, connection, products, store
 from dsv4chat.kernels.cute.arrange import matrix
 from dsv4chat.kernels.cute.driver import DriverError
 from dsv4chat.kernels.cute.machine import Machine, architecture_of
@@ -18,6 +18,7 @@ Say = Callable[[str], None]
 Linear = plain.Linear | products.Linear
 Grouped = plain.Grouped | products.Grouped
 Experts = plain.Experts | products.Experts
+Connection = plain.Connection | connection.Connection
 
 
 class KernelError(RuntimeError):
@@ -59,6 +60,12 @@ class Operations:
         if self.machine is None or ready[0] is None or ready[1] is None:
             return plain.Experts(gate_up, down, limit)
         return products.Experts(self.machine, ready[0], ready[1], limit)
+
+    def connection(self, weights: plain.ConnectionWeights) -> Connection:
+        """What lies between two sublayers. See `step_operations.Connection`."""
+        if self.machine is None or not connection.fits(weights):
+            return plain.Connection(weights)
+        return connection.Connection(self.machine, weights)
 
 
 def operations(

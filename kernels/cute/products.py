@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dsv4chat.kernels.cute.arrange import UNIT, Matrix
-from dsv4chat.kernels.cute.driver import Address, Number, Real
+from dsv4chat.kernels.cute.driver import Address, Number, Real, address
 from dsv4chat.kernels.cute.machine import Machine
 
 MOST_ROWS = 8
@@ -18,10 +18,6 @@ THREADS = 256
 WARPS = 8
 SUMS_BYTES = 8192  # shared memory in which a block's warps add up
 KINDS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2}
-
-
-def _address(tensor: Tensor | None) -> Address:
-    return Address(0 if tensor is None else tensor.data_ptr())
 
 
 def shared_bytes(format: str, units: int, rows: int) -> int:
@@ -87,8 +83,8 @@ def launch_linear(machine: Machine, matrix: Matrix, x: Tensor, out: Tensor, slot
         shared = shared_bytes(matrix.format, matrix.units, rows)
         blocks, wk = split(machine, tiles, matrix.units, slots, shared)
         arguments = [
-            _address(x[first:]), _address(out[first:]),
-            _address(matrix.codes), _address(matrix.scales), _address(matrix.factors),
+            address(x[first:]), address(out[first:]),
+            address(matrix.codes), address(matrix.scales), address(matrix.factors),
             Address(matrix.codes_bytes), Address(matrix.scales_bytes),
             Number(KINDS[x.dtype]), Number(x.stride(0)), Number(matrix.columns), Number(out.stride(0)),
             Number(matrix.rows), Number(rows), Number(matrix.columns), Number(wk),
@@ -125,8 +121,8 @@ class Experts:
         shared = SUMS_BYTES + picks * matrix.units * UNIT[matrix.format] * 2
         blocks, wk = split(self.machine, -(-matrix.rows // 16), units, n, shared)
         arguments = [
-            _address(hidden), _address(out), _address(add), _address(ids),
-            _address(matrix.codes), _address(matrix.scales), _address(matrix.factors),
+            address(hidden), address(out), address(add), address(ids),
+            address(matrix.codes), address(matrix.scales), address(matrix.factors),
             Address(matrix.codes_bytes), Address(matrix.scales_bytes),
             Number(picks), Number(matrix.rows), Number(matrix.columns), Number(wk),
         ]  # fmt: skip
@@ -150,8 +146,8 @@ class Experts:
         shared = shared_bytes(matrix.format, matrix.units, rows)
         blocks, wk = split(self.machine, -(-self.inner // 8), matrix.units, slots, shared)
         arguments = [
-            _address(x), _address(hidden), _address(ids), _address(weights),
-            _address(matrix.codes), _address(matrix.scales), _address(matrix.factors),
+            address(x), address(hidden), address(ids), address(weights),
+            address(matrix.codes), address(matrix.scales), address(matrix.factors),
             Address(matrix.codes_bytes), Address(matrix.scales_bytes),
             Number(0 if matrix.factors is None else matrix.factors.shape[-1]), Number(self.inner),
             Number(KINDS[x.dtype]), Number(x.stride(0)), Number(rows), Number(picks),

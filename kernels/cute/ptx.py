@@ -257,3 +257,29 @@ def _mma(kind: str, c: Sequence[Any], a: Sequence[Any], b: Sequence[Any]) -> Any
         [Float32] * 4,
         [*a, *b, *c],
     )
+
+
+def magnitude(value: Any) -> Any:
+    return asm("abs.f32 $0, $1;", [Float32], [value])
+
+
+def inverse_root(value: Any) -> Any:
+    return asm("rsqrt.approx.f32 $0, $1;", [Float32], [value])
+
+
+def reciprocal(value: Any) -> Any:
+    return asm("rcp.rn.f32 $0, $1;", [Float32], [value])
+
+
+def exponential(value: Any) -> Any:
+    """e^value, as 2^(value log2 e)."""
+    return asm("{ .reg .f32 t; mul.f32 t, $1, 0f3FB8AA3B; ex2.approx.f32 $0, t; }", [Float32], [value])
+
+
+def sigmoid(value: Any) -> Any:
+    return asm(
+        "{ .reg .f32 t; mul.f32 t, $1, 0fBFB8AA3B; ex2.approx.f32 t, t; add.f32 t, t, 0f3F800000; "
+        "rcp.rn.f32 $0, t; }",
+        [Float32],
+        [value],
+    )

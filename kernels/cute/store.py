@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
 from dsv4chat.kernels.cute.catalogue import names, source_key
 
 FOLDER_VARIABLE = "DSV4CHAT_KERNELS"
@@ -60,6 +58,8 @@ def folder() -> Path:
         return Path(named)
     if home := os.environ.get(HOME_VARIABLE):
         return Path(home) / "cache" / "kernels"
+    import platformdirs  # only here: a machine that is told the folder needs it not
+
     return platformdirs.user_cache_path("dsv4chat", appauthor=False) / "kernels"
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.cute import arrange, products
+from dsv4chat.kernels.cute import arrange, connection, products
 from dsv4chat.kernels.cute.machine import Machine
 from dsv4chat.kernels.packed import Packed
+from dsv4chat.kernels.step_operations import ConnectionWeights
 
 ROTATE_BYTES = 600_000_000
 REPLAYS = 15
@@ -105,6 +106,7 @@ def timings(machine: Machine, sizes: Sizes, rows: int = 1) -> Iterator[Timed]:
         yield _grouped(machine, s, format, rows)
         yield from _shared(machine, s, format, rows)
     yield from _experts(machine, s, rows)
+    yield _connection(machine, s, rows)
 
 
 def _random(format: str, shape: tuple[int, ...], device: torch.device) -> Packed:
@@ -203,3 +205,18 @@ def _experts(machine: Machine, s: Sizes, rows: int) -> Iterator[Timed]:
         s.name, "6 experts, w1 + w3", one.kernel("gate_up"), one.nbytes // count * s.picks, enter, rows
     )
     yield Timed(s.name, "6 experts, both", two.kernel("down"), size, both, rows)
+
+
+def _connection(machine: Machine, s: Sizes, rows: int) -> Timed:
+    """What lies between two sublayers: a matter of latency."""
+    device, d = machine.device, s.hidden
+    calls = []
+    for _ in range(100):
+        fn, scale, base = (torch.randn(shape, device=device) for shape in ((24, 4 * d), (3,), (24,)))
+        weights = ConnectionWeights(fn * d**-0.5, scale, base, torch.ones(d, device=device), 1e-6, 1e-6, 20)
+        calls.append(connection.Connection(machine, weights))
+    streams = torch.randn(rows, 4, d, device=device).bfloat16()
+    output, gates = torch.randn(rows, d, device=device), torch.rand(rows, 20, device=device)
+    seconds = replay_seconds(lambda: [call(streams, output, gates) for call in calls], len(calls))
+    size = calls[0].fn.nbytes + 2 * streams.nbytes
+    return Timed(s.name, "hyper-connection, both", "connection_mix", size, seconds, rows)
