@@ -44,6 +44,15 @@ class Packed:
         """Bytes of codes, scales and factors."""
         return sum(t.nbytes for t in (self.codes, self.scales, self.row_factor) if t is not None)
 
+    def part(self, start: int, stop: int) -> "Packed":
+        """Rows start..stop of one matrix, as views; FP8 on tiles' edges only, else as plain values."""
+        if self.format == "FP8" and start % TILE:
+            return _unpacked(self).part(start, stop)
+        step = TILE if self.format == "FP8" else 1
+        scales = None if self.scales is None else self.scales[start // step : -(-stop // step)]
+        factor = None if self.row_factor is None else self.row_factor[start:stop]
+        return Packed(self.format, self.codes[start:stop], scales, factor)
+
     def empty(self, count: int) -> "Packed":
         """Room for `count` matrices like this one."""
 
@@ -210,6 +219,16 @@ class PackedStack:
         x = x.to(self.dtype)
         results = [part.multiply(x) for part in self.parts]
         return list(torch.split(results[0] if len(results) == 1 else torch.cat(results, 1), self.sizes, 1))
+
+    def select(self, first: int, last: int) -> Packed:
+        """The matrices first..last (excluded), one below the other; of several formats as plain values."""
+        start, stop = sum(self.sizes[:first]), sum(self.sizes[:last])
+        above = 0
+        for part in self.parts:
+            if above <= start and stop <= above + part.shape[0]:
+                return part.part(start - above, stop - above)
+            above += part.shape[0]
+        return Packed("plain", self.weight[start:stop].clone())
 
     @property
     def weight(self) -> Tensor:

@@ -11,7 +11,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
@@ -28,6 +28,9 @@ from dsv4chat.runtime.loading import Loader, WeightSource, load_connection
 from dsv4chat.runtime.step import Frequencies, Step
 from dsv4chat.runtime.trace import LayerTrace, Trace
 
+if TYPE_CHECKING:
+    from dsv4chat.runtime.gpu.step import DecodeStep
+
 
 @dataclass(frozen=True)
 class Output:
@@ -43,6 +46,7 @@ class Model:
     def __init__(self, loader: Loader) -> None:
         self.config: ModelConfig = loader.config
         self.packed = loader.packed
+        self.decode_step: DecodeStep | None = None  # where tokens are chosen on the device
         self.device = loader.device
         self.dtype = loader.dtype
         self.frequencies = Frequencies.of(self.config, loader.device)
@@ -123,10 +127,14 @@ class Model:
 
     def head(self, streams: Tensor) -> Tensor:
         """Logits (n, vocab) float32 of the streams (n, s, hidden) after the last layer."""
+        (logits,) = self.lm_head(self.merged(streams))
+        return logits
+
+    def merged(self, streams: Tensor) -> Tensor:
+        """What the logits are made of: the streams (n, s, hidden) merged and normalised, (n, hidden)."""
         config, head = self.config, self.head_connection
         y = mhc.head(streams, head.fn, head.scale, head.base, config.norm_eps, config.hc_eps)
-        (logits,) = self.lm_head(rms_norm(y, self.norm, config.norm_eps))
-        return logits
+        return rms_norm(y, self.norm, config.norm_eps)
 
     def _checked(self, ids: Tensor) -> Tensor:
         if ids.dim() != 1 or ids.shape[0] == 0:

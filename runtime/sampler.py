@@ -72,10 +72,7 @@ def sample(
     largest = row.max().item() if row.numel() else -math.inf  # a NaN wins over every number
     if not math.isfinite(largest):
         what = "not a number" if math.isnan(largest) else "infinite" if largest > 0 else "all -inf"
-        raise SamplingError(
-            f"The model's logits are {what}, so no token can be chosen; its weights are probably damaged: "
-            "check them, or fetch them again."
-        )
+        raise unsuitable(what)
     total = row.logsumexp(0)
     penalised = penalise(row, history, params)
     if params.temperature == 0:
@@ -85,6 +82,14 @@ def sample(
             raise SamplingError("Drawing a token needs a seed; take one with with_seed().")
         chosen = _draw(distribution(penalised, params), uniform(params.seed, step))
     return Sampled(chosen, float(row[chosen] - total), _most_probable(row - total, alternatives))
+
+
+def unsuitable(what: str) -> SamplingError:
+    """The error for logits that are `what`."""
+    return SamplingError(
+        f"The model's logits are {what}, so no token can be chosen; its weights are probably damaged: "
+        "check them, or fetch them again."
+    )
 
 
 def penalise(row: Tensor, history: Sequence[int], params: SamplingParams) -> Tensor:

@@ -12,13 +12,15 @@ from torch import Tensor
 
 from dsv4chat.kernels import attention
 from dsv4chat.kernels.compressor import pool
+from dsv4chat.kernels.cute.operations import Operations
 from dsv4chat.kernels.norms import inverse_rms, rms_norm
-from dsv4chat.kernels.packed import Packed, PackedStack, as_packed, as_packed_stack
+from dsv4chat.kernels.packed import as_packed
 from dsv4chat.kernels.rope import rotate_
 from dsv4chat.kernels.topk import top_k
 from dsv4chat.runtime.attention import Attention
 from dsv4chat.runtime.compressor import Compressor
 from dsv4chat.runtime.gpu.moment import Moment, hidden_from
+from dsv4chat.runtime.gpu.projections import Projections
 from dsv4chat.runtime.gpu.sections import Sections
 from dsv4chat.runtime.layer_cache import BlockRows, LayerCache, OpenBlock
 
@@ -26,25 +28,25 @@ from dsv4chat.runtime.layer_cache import BlockRows, LayerCache, OpenBlock
 class StepAttention:
     """One layer's attention."""
 
-    def __init__(self, source: Attention) -> None:
+    def __init__(self, source: Attention, operations: Operations) -> None:
         weights = source.weights
         self.config = source.config
         self.kind, self.ratio, self.scale = source.kind, source.ratio, source.scale
         self.weights = weights
-        self.inputs = [as_packed_stack(stack) for stack in weights.inputs]
-        self.queries: PackedStack = as_packed_stack(weights.queries)
-        self.wo_a: Packed = as_packed(weights.wo_a).split(self.config.o_groups)
-        self.wo_b: Packed = as_packed(weights.wo_b)
+        self.inputs = Projections(operations, weights.inputs)
+        self.queries = Projections(operations, [weights.queries])
+        self.wo_a = operations.grouped(as_packed(weights.wo_a).split(self.config.o_groups))
+        self.wo_b = operations.linear([as_packed(weights.wo_b)])
 
     def forward(self, x: Tensor, cache: LayerCache, moment: Moment, sections: Sections) -> Tensor:
         """x (1, hidden), normalised -> (1, hidden) float32."""
         config, weights = self.config, self.weights
         table = moment.plain_rotation if self.kind == "window" else moment.rotation
-        parts = iter([part for stack in self.inputs for part in stack.multiply(x)])
+        parts = iter(self.inputs(x))
         low_rank = rms_norm(next(parts), weights.q_norm, config.norm_eps)
         kv = rotate_(rms_norm(next(parts), weights.kv_norm, config.norm_eps), table)
         sections.end("attention: input projections")
-        query, *index_query = self.queries.multiply(low_rank)
+        query, *index_query = self.queries(low_rank)
         query = query.reshape(-1, config.num_heads, config.head_dim)
         query = rotate_(query * (inverse_rms(query, config.norm_eps) * self.scale), table)
         sections.end("attention: query projections")
@@ -65,9 +67,8 @@ class StepAttention:
         out = self._attend(query, cache, chosen, moment)
         out = rotate_(out, table.conj())
         sections.end("attention: softmax")
-        groups = out.reshape(config.o_groups, -1).to(x.dtype)
-        low = self.wo_a.multiply_each(groups).reshape(1, -1)
-        result = self.wo_b.multiply(low.to(x.dtype))
+        low = self.wo_a(out.reshape(1, -1).to(x.dtype))
+        result = self.wo_b(low.to(x.dtype))
         sections.end("attention: output projections")
         return result
 

@@ -12,7 +12,7 @@ have moved is captured again.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -36,31 +36,54 @@ def bucket_for(tokens: int, max_context: int) -> int:
     return min(bucket, max_context)
 
 
-class Decoding:
-    """Steps on one cache. vocab_limit: ids from here on are never chosen."""
+class User(Protocol):
+    """A turn whose steps these are."""
 
-    def __init__(self, step: DecodeStep, cache: KVCache, vocab_limit: int | None = None) -> None:
+    def hand_over(self, record: Record) -> None:
+        """Another turn begins; this is the record that was not read yet."""
+
+
+class Decoding:
+    """Steps on one cache. user: whose steps they are now."""
+
+    def __init__(self, step: DecodeStep, cache: KVCache) -> None:
         config = step.model.config
-        self.step, self.cache, self.vocab_limit = step, cache, vocab_limit
+        self.step, self.cache = step, cache
+        self.user: User | None = None
+        self.vocab_limit: int | None = None
         self.state = StepState(config.vocab_size, cache.max_context, cache.device)
         self.records = Records(config.num_layers, cache.device)
         self.kind: Kind = "greedy"
-        self._graphs: dict[tuple[int, Kind], torch.cuda.CUDAGraph] = {}
+        self._graphs: dict[tuple[int, Kind, int | None], torch.cuda.CUDAGraph] = {}
         self._held = 0  # tokens the cache's rows have room for
+        self._places: list[int] = []  # where the graphs expect them
         self._launched = self._read = 0
         self._ended: dict[int, torch.cuda.Event] = {}
         self._pool: Any = None  # memory that all graphs share: only one runs at a time
 
-    def begin(self, ids: Sequence[int], params: SamplingParams, stops: Collection[int]) -> None:
-        """A new turn. ids: its whole prompt, all but the last fed. params: checked, with a seed. stops: ids
-        that end the turn.
+    def begin(
+        self,
+        ids: Sequence[int],
+        params: SamplingParams,
+        stops: Collection[int],
+        vocab_limit: int | None = None,
+        user: User | None = None,
+        number: int = 0,
+    ) -> None:
+        """A turn begins or goes on.
+
+        ids: all of it so far, all but the last fed. params: checked, with a seed. stops: ids that end the
+        turn. vocab_limit: ids from here on are never chosen. number: of its next step.
         """
         if self.cache.position != len(ids) - 1:
             raise EngineError(f"{len(ids) - 1} ids should be in the cache, not {self.cache.position}.")
+        if self.user is not None and self.pending:
+            self.user.hand_over(self.read())
         with torch.inference_mode():
-            self.state.begin(ids, params, stops)
-        self.kind = kind_of(params)
-        self._launched = self._read = 0
+            self.state.begin(ids, params, stops, number)
+        self.kind, self.vocab_limit, self.user = kind_of(params), vocab_limit, user
+        self._ended.clear()
+        self._launched = self._read = number
 
     @property
     def pending(self) -> int:
@@ -115,18 +138,24 @@ class Decoding:
         self.step.run(self.cache, self.state, self.records, bucket, self.kind, self.vocab_limit, sections)
 
     def _graph(self, bucket: int) -> torch.cuda.CUDAGraph:
-        key = (bucket, self.kind)
+        key = (bucket, self.kind, self.vocab_limit)
         if key not in self._graphs:
             self._graphs[key] = self.capture(bucket)
         return self._graphs[key]
 
     def _hold(self, tokens: int) -> None:
-        if tokens <= self._held:
-            return
-        for layer in self.cache.layers:
-            for rows in (layer.blocks, layer.keys):
-                if rows is not None:
-                    rows.hold(-(-tokens // layer.ratio))
-        # The rows have moved, now or when a prompt was fed.
-        self._graphs.clear()
-        self._held = tokens
+        every = [
+            (rows, layer.ratio)
+            for layer in self.cache.layers
+            for rows in (layer.blocks, layer.keys)
+            if rows is not None
+        ]
+        if tokens > self._held:
+            for rows, ratio in every:
+                rows.hold(-(-tokens // ratio))
+            self._held = tokens
+        # A long prompt, or another conversation's rows, may have moved them as well.
+        places = [rows.stored.data_ptr() for rows, _ in every]
+        if places != self._places:
+            self._graphs.clear()
+            self._places = places

@@ -40,10 +40,14 @@ class StepState:
         self.temperature, self.top_p, self.min_p, self.penalty = (
             zeros(1, dtype=torch.float64) for _ in range(4)
         )
-        self._seed = 0
+        self._seed, self._draws_from = 0, -1
 
-    def begin(self, ids: Sequence[int], params: SamplingParams, stops: Collection[int]) -> None:
-        """A turn whose prompt is `ids`; all but the last are in the cache. params: with a seed."""
+    def begin(
+        self, ids: Sequence[int], params: SamplingParams, stops: Collection[int], number: int = 0
+    ) -> None:
+        """A turn that is at `ids`, all but the last in the cache, and at its step `number`. params: with a
+        seed.
+        """
         position, vocab = len(ids) - 1, self.counts.shape[0]
         first = max(0, position - params.penalty_window)
         recent = torch.tensor(ids[first:position], dtype=torch.int64, device=self.device)
@@ -55,7 +59,7 @@ class StepState:
             self.stops[torch.tensor(inside, device=self.device)] = True
         self.token.fill_(ids[-1])
         self.position.fill_(position)
-        self.number.fill_(0)
+        self.number.fill_(number)
         self.alive.fill_(True)
         self.temperature.fill_(params.temperature)
         self.top_p.fill_(params.top_p)
@@ -64,11 +68,14 @@ class StepState:
         self.top_k.fill_(min(params.top_k or vocab, vocab))
         self.window.fill_(params.penalty_window)
         self._seed = params.seed or 0
+        self._draws_from = -1
 
     def refill(self, number: int) -> None:
         """Before step `number`: see to it that its random number is there."""
-        if number % DRAWS == 0:
-            self.draws.copy_(uniforms(self._seed, number, DRAWS, self.device))
+        first = number - number % DRAWS
+        if first != self._draws_from:
+            self.draws.copy_(uniforms(self._seed, first, DRAWS, self.device))
+            self._draws_from = first
 
     def feed(self) -> None:
         """Enter `token` into the history and the counts. Part of the step."""

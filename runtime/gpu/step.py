@@ -10,12 +10,14 @@ import torch
 from torch import Tensor
 
 from dsv4chat.kernels import hyper_connections as mhc
+from dsv4chat.kernels.cute.operations import Operations
 from dsv4chat.kernels.norms import rms_norm
 from dsv4chat.runtime.block import Block
 from dsv4chat.runtime.cache import KVCache
 from dsv4chat.runtime.gpu.attention import StepAttention
 from dsv4chat.runtime.gpu.moe import StepMoE
 from dsv4chat.runtime.gpu.moment import Moment
+from dsv4chat.runtime.gpu.projections import Projections
 from dsv4chat.runtime.gpu.record import Records
 from dsv4chat.runtime.gpu.sampler import CHOSEN, Kind, choose
 from dsv4chat.runtime.gpu.sections import Sections
@@ -27,10 +29,10 @@ from dsv4chat.runtime.model import Model
 class StepLayer:
     """One layer."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, operations: Operations) -> None:
         self.block = block
-        self.attention = StepAttention(block.attention)
-        self.moe = StepMoE(block.moe)
+        self.attention = StepAttention(block.attention, operations)
+        self.moe = StepMoE(block.moe, operations)
 
     def forward(self, streams: Tensor, cache: LayerCache, moment: Moment, sections: Sections) -> Tensor:
         """streams (1, s, hidden) -> streams after this layer."""
@@ -49,11 +51,13 @@ class StepLayer:
 
 
 class DecodeStep:
-    """The step of one model; holds no state of a conversation."""
+    """The step of one model; holds no state of a conversation. operations: default PyTorch's."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, operations: Operations | None = None) -> None:
+        operations = operations or Operations(None)
         self.model = model
-        self.layers = [StepLayer(block) for block in model.layers]
+        self.layers = [StepLayer(block, operations) for block in model.layers]
+        self.lm_head = Projections(operations, [model.lm_head])
 
     @torch.inference_mode()
     def forward(
@@ -73,7 +77,7 @@ class DecodeStep:
             streams = layer.forward(streams, layer_cache, moment, sections)
             largest.append(streams.abs().amax())
             sections.end("|X|")
-        logits = model.head(streams)
+        (logits,) = self.lm_head(model.merged(streams))
         sections.end("head")
         return logits, torch.stack(largest).float()
 
