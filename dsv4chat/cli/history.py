@@ -14,6 +14,7 @@ from dsv4chat.cli import history_output as output
 from dsv4chat.exchange import ExchangeError, WholeConversation, read_conversations
 from dsv4chat.paths import data_folder
 from dsv4chat.store import Repository, StoreError, open_history
+from dsv4chat.store.salvage import HEADER, salvage
 
 _EPILOG = """\b
 ID is the number that `list` and `search` print, or `last`.
@@ -150,7 +151,8 @@ def import_(files: Sequence[str], as_json: bool) -> None:
     """Add conversations from files.
 
     Reads what `export` wrote, and OpenAI-style JSON: an object with "messages", a list of messages, a list
-    of such conversations, or one a line. A file is imported whole or, with an error, not at all.
+    of such conversations, or one a line. A file is imported whole or, with an error, not at all. Of another
+    history file, also a damaged one, everything is imported that can be read.
     """
     with _history(writing=True) as store:
         for file in files:
@@ -218,6 +220,12 @@ def _number(store: Repository, name: str) -> int:
 
 def _import(store: Repository, file: str) -> list[tuple[int, str]]:
     """Number and title of each imported conversation."""
+    if file != "-" and _is_database(Path(file)):
+        found, lost = salvage(Path(file))
+        if lost:
+            click.echo(f"{lost} messages of {file} are damaged and cannot be read.", err=True)
+        wholes = [WholeConversation(talk.record, talk.messages, talk.figures) for talk in found]
+        return [(whole.add_to(store), whole.record.title) for whole in wholes]
     raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     try:
         wholes = read_conversations(raw, time.time())
@@ -225,3 +233,8 @@ def _import(store: Repository, file: str) -> list[tuple[int, str]]:
         name = "standard input" if file == "-" else file
         raise ExchangeError(f"{name} was not imported. {error}") from None
     return [(whole.add_to(store), whole.record.title) for whole in wholes]
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(HEADER)) == HEADER

@@ -106,7 +106,7 @@ class Messages(Transactions):
                 role,
                 content,
                 reasoning=reasoning,
-                tool_call_id=tool_call_id,
+                tool_call_id=tool_call_id and rows.storable(tool_call_id),
             )
             rows.write_tool_calls(connection, number, tool_calls)
             searching.index(connection, number, content, reasoning)
@@ -141,7 +141,8 @@ class Messages(Transactions):
         """Undo `delete_message`, back to the branch that was shown."""
         with self.transaction() as connection:
             tree.unhide(connection, deleted.stamp, deleted.conversation)
-            tree.reveal_path(connection, deleted.message)
+            (record,) = some(connection, [deleted.message])
+            tree.reveal(connection, deleted.conversation, record.parent)
             tree.activate(connection, self.clock(), deleted.conversation, deleted.leaf_before)
 
 

@@ -15,10 +15,12 @@ from pathlib import Path
 from dsv4chat.store.errors import StoreBusy, StoreDamaged, StoreError, StoreNewer, StoreUnwritable
 from dsv4chat.store.instance import Instance
 from dsv4chat.store.repository import Repository
+from dsv4chat.store.salvage import open_read_only
 from dsv4chat.store.schema import APPLICATION_ID, MIGRATIONS
 
 FILE_NAME = "history.db"
 BUSY_SECONDS = 10.0
+LARGEST_COPY = 2_000_000_000  # bytes of a history that is read into memory where it cannot be written
 KEEP_DELETED = 30 * 86_400.0  # seconds that something deleted can be brought back
 
 
@@ -40,6 +42,9 @@ def open_history(folder: Path) -> Opened:
         reason = str(error)
     except OSError as error:
         reason = f"The folder {folder} cannot be used for the history ({error.strerror or error})."
+    copy = _copy_in_memory(folder / FILE_NAME)
+    if copy is not None:
+        return Opened(copy, False, f"{reason} It can be read, but new messages are kept only until you quit.")
     return Opened(open_in_memory(), False, f"{reason} Conversations are kept only until you quit.")
 
 
@@ -49,6 +54,22 @@ def open_in_memory() -> Repository:
     _configure(connection)
     migrate(connection)
     return Repository(connection, Instance(None))
+
+
+def _copy_in_memory(path: Path) -> Repository | None:
+    """A history that can be read but not written, as one in memory; None if it cannot be read either."""
+    memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    try:
+        if path.stat().st_size <= LARGEST_COPY:
+            with closing(open_read_only(path)) as source:
+                source.backup(memory)
+            _configure(memory)
+            migrate(memory)
+            return Repository(memory, Instance(None))
+    except (OSError, sqlite3.Error, StoreError):
+        pass
+    memory.close()
+    return None
 
 
 def _open_folder(folder: Path) -> Opened:
@@ -62,7 +83,10 @@ def _open_folder(folder: Path) -> Opened:
     except StoreDamaged as error:
         aside = _set_aside(path)
         return Opened(
-            _open_file(path), True, f"{error} It was kept as {aside.name}; a new history was started."
+            _open_file(path),
+            True,
+            f"{error} It was kept as {aside.name} and a new history was started; `dsv4chat history import "
+            f"{aside}` brings back what can be read.",
         )
 
 

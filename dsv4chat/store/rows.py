@@ -26,8 +26,8 @@ def settings_columns(settings: ConversationSettings) -> tuple[object, ...]:
         storable(settings.system),
         int(settings.thinking),
         settings.effort,
-        json.dumps(settings.sampling, ensure_ascii=False),
-        json.dumps(settings.tools, ensure_ascii=False),
+        json.dumps(settings.sampling),
+        json.dumps(settings.tools),
     )
 
 
@@ -102,7 +102,7 @@ def write_tool_calls(connection: sqlite3.Connection, message: int, calls: Sequen
             (
                 message,
                 position,
-                call.id,
+                storable(call.id),
                 storable(call.name),
                 storable(call.arguments),
                 int(call.valid),

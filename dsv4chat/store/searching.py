@@ -6,11 +6,11 @@ it, while the order of relevance would have to look at all of them first.
 
 import re
 import sqlite3
-import unicodedata
 
+from dsv4chat.store import rows
 from dsv4chat.store.records import Found
 from dsv4chat.store.transactions import Transactions
-from dsv4chat.store.words import pattern, query, segment
+from dsv4chat.store.words import pattern, plain, query, segment
 
 _FOUND = """
 SELECT message.id, message.conversation_id, message.role, message.created, message.content,
@@ -38,6 +38,7 @@ class Searches(Transactions):
         The last word may be a beginning. before: the number of a message; only older ones, for the next
         page. conversation: only in this one.
         """
+        asked = rows.storable(asked)
         match = query(asked)
         if match is None:
             return []
@@ -84,7 +85,7 @@ def _found(row: sqlite3.Row, shape: re.Pattern[str] | None) -> Found:
         ("content" if texts["content"] else "reasoning", 0),
     )
     excerpt = _excerpt(texts[place[0]], place[1])
-    marks = () if shape is None else tuple(match.span() for match in shape.finditer(_plain(excerpt)))
+    marks = () if shape is None else tuple(match.span() for match in shape.finditer(plain(excerpt)))
     return Found(
         conversation=row["conversation_id"],
         message=row["id"],
@@ -98,17 +99,8 @@ def _found(row: sqlite3.Row, shape: re.Pattern[str] | None) -> Found:
 
 
 def _first(shape: re.Pattern[str], text: str) -> int | None:
-    match = shape.search(text) or shape.search(_plain(text[:_FOLDED]))
+    match = shape.search(text) or shape.search(plain(text[:_FOLDED]))
     return None if match is None else match.start()
-
-
-def _plain(text: str) -> str:
-    """`text` without accents, each character in its place, as the index sees it."""
-    return text if text.isascii() else "".join(_base(character) for character in text)
-
-
-def _base(character: str) -> str:
-    return character if character.isascii() else unicodedata.normalize("NFD", character)[0]
 
 
 def _excerpt(text: str, place: int) -> str:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from dsv4chat.store.errors import StoreBusy, StoreDamaged, StoreUnwritable
+from dsv4chat.store.errors import StoreBusy, StoreDamaged, StoreError, StoreUnwritable
 from dsv4chat.store.instance import Instance
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -66,5 +66,7 @@ class Transactions:
             raise StoreUnwritable(f"The history cannot be written ({error}).") from error
         except sqlite3.Error as error:
             raise StoreDamaged(f"The history is damaged ({error}).") from error
+        except UnicodeEncodeError as error:
+            raise StoreError(f"The history cannot keep this text ({error}).") from error
         except (ValueError, json.JSONDecodeError) as error:
             raise StoreDamaged(f"An entry of the history cannot be read ({error}).") from error

@@ -55,7 +55,7 @@ def insert(
 
     What was hidden above it comes back: another program may have deleted what this one writes to.
     """
-    _reveal(connection, conversation, parent)
+    reveal(connection, conversation, parent)
     values = {
         "conversation_id": conversation,
         "parent_id": parent,
@@ -77,7 +77,8 @@ def insert(
     return number
 
 
-def _reveal(connection: sqlite3.Connection, conversation: int, parent: int | None) -> None:
+def reveal(connection: sqlite3.Connection, conversation: int, parent: int | None) -> None:
+    """A conversation, and a message of it with all above it, is deleted no more. Raises StoreMissing."""
     found = connection.execute("SELECT deleted FROM conversation WHERE id = ?", (conversation,)).fetchone()
     if found is None:
         raise StoreMissing("This conversation is not in the history any more.")

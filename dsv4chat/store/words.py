@@ -5,6 +5,7 @@ space around each such character a phrase query finds any run of them.
 """
 
 import re
+import unicodedata
 
 # Han with its extensions, kana, Thai, Lao, Khmer, Myanmar: scripts written without spaces between words.
 _UNSPACED = re.compile(
@@ -41,12 +42,21 @@ def query(asked: str) -> str | None:
 
 def pattern(asked: str) -> re.Pattern[str] | None:
     """What finds the terms of a query in a text, to show where they stand; None without a word."""
-    found = terms(asked)
+    found = terms(plain(asked))
     whole_last = (query(asked) or "*")[-1] != "*"
     shapes = [_shape(term, whole=whole_last or term is not found[-1]) for term in found]
     return (
         re.compile("|".join(f"(?:{shape})" for shape in shapes if shape), re.IGNORECASE) if shapes else None
     )
+
+
+def plain(text: str) -> str:
+    """`text` without accents, each character in its place, as the index sees it."""
+    return text if text.isascii() else "".join(map(_base, text))
+
+
+def _base(character: str) -> str:
+    return character if character.isascii() else unicodedata.normalize("NFD", character)[0]
 
 
 def _shape(term: str, *, whole: bool) -> str:
