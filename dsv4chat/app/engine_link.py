@@ -6,10 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsv4chat.app.events import ChatEvent, EngineDown, EngineLoading, EngineReady, EngineStarting, Notice
+from dsv4chat.app.events import (
+    ChatEvent,
+    EngineDown,
+    EngineHangs,
+    EngineLoading,
+    EngineReady,
+    EngineRecovered,
+    EngineStarting,
+    Notice,
+)
 from dsv4chat.app.ports import Engine
+from dsv4chat.app.wording import seconds
 from dsv4chat.encoding import EncodingError, Profile, Tokenizer, detect_profile
-from dsv4chat.engine_process import EngineDied, EngineFailed
+from dsv4chat.engine_process import EngineDied, EngineFailed, Hang
 from dsv4chat.runtime.protocol import Load, Ready
 
 
@@ -51,6 +61,7 @@ class EngineLink:
         self.engine: Engine | None = None
         self.text: TextSide | None = None
         self.ready: Ready | None = None
+        self._hangs = self._stalled = False
         self._make = make
         self._read = read
         self._load = load
@@ -59,6 +70,7 @@ class EngineLink:
     async def start(self) -> None:
         """Start the engine and load its model; what goes wrong is told by `EngineDown`, never raised."""
         self.ready = None
+        self._hangs = self._stalled = False
         self._post(EngineStarting())
         await self.close()
         self.state = "starting"
@@ -89,6 +101,17 @@ class EngineLink:
         if self.text.notice:
             self._post(Notice(self.text.notice, "warning"))
 
+    def hangs(self, sentence: str) -> None:
+        """Take note that the engine does not get on."""
+        self._hangs = True
+        self._post(EngineHangs(sentence))
+
+    def recovered(self) -> None:
+        """Take note that it gets on again, if it did not."""
+        if self._hangs:
+            self._hangs = False
+            self._post(EngineRecovered())
+
     def down(self, error: Exception) -> None:
         """Take note that the engine cannot be used any more."""
         if self.state == "down":
@@ -98,9 +121,18 @@ class EngineLink:
         self._post(EngineDown(str(error), log, getattr(error, "last_lines", ())))
 
     async def look(self) -> None:
-        """Notice a death that no turn was waiting for."""
+        """Notice that the engine hangs or gets on again, and a death that no turn was waiting for."""
         engine = self.engine
-        if self.state != "ready" or engine is None or engine.alive:
+        if self.state not in ("loading", "ready") or engine is None:
+            return
+        stalled = engine.stalled
+        if stalled is not None:
+            self._stalled = True
+            self.hangs(_how(stalled))
+        elif self._stalled:
+            self._stalled = False
+            self.recovered()
+        if self.state != "ready" or engine.alive:
             return
         try:
             await engine.ping()
@@ -112,3 +144,9 @@ class EngineLink:
         engine, self.engine, self.state = self.engine, None, "off"
         if engine is not None:
             await engine.close()
+
+
+def _how(hang: Hang) -> str:
+    if hang.answers:
+        return f"The engine has been at the same step for {seconds(hang.seconds)}."
+    return f"The engine has not answered for {seconds(hang.seconds)}."

@@ -4,13 +4,14 @@ The events of a running turn (`TurnStarted`, `TurnPrefill`, `TurnToken`, `TurnFi
 go through the same queue, between `TurnAdded` and `AnswerEnded`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from dsv4chat.encoding import Event as ParserEvent
 from dsv4chat.runtime.protocol import Loading, Ready
-from dsv4chat.store import ConversationRecord, MessageRecord
+from dsv4chat.store import Branch, ConversationRecord, MessageRecord
 from dsv4chat.turns import TurnEvent
 
 Severity = Literal["information", "warning", "error"]
@@ -46,18 +47,75 @@ class EngineDown:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineHangs:
+    """The engine is there and does not get on; `sentence` says how. It may still recover."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRecovered:
+    """The engine that hung gets on again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStopping:
+    """The running turn has been asked to end; it will after its current token."""
+
+
+@dataclass(frozen=True, slots=True)
 class ConversationShown:
-    """Another conversation is open now; `record` is None for a new one that has no message yet."""
+    """Another conversation is open now; `record` is None for a new one that has no message yet.
+
+    branches: of each message of the path that has others beside it. seen: the message to look at, None: the
+    last one.
+    """
 
     record: ConversationRecord | None
     path: tuple[MessageRecord, ...]
+    branches: Mapping[int, Branch] = field(default_factory=dict)
+    seen: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptsRead:
+    """What the person sent in earlier runs of the program, the oldest first."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathChanged:
+    """The open conversation shows another path now: messages were cut off, or another branch is shown."""
+
+    path: tuple[MessageRecord, ...]
+    branches: Mapping[int, Branch] = field(default_factory=dict)
+    seen: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TitleChanged:
+    """The open conversation has another title."""
+
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
 class TurnAdded:
-    """A question was written to the history and an empty answer begun; `user` is None for another answer."""
+    """A question was written to the history and an empty answer begun; `user` is None for another answer.
+
+    branches: of the whole path, as they are with the two.
+    """
 
     user: MessageRecord | None
+    answer: MessageRecord
+    branches: Mapping[int, Branch] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerResumed:
+    """The last answer, which was unfinished, is being continued; `answer` holds what it says so far."""
+
     answer: MessageRecord
 
 
@@ -100,8 +158,15 @@ ChatEvent = (
     | EngineLoading
     | EngineReady
     | EngineDown
+    | EngineHangs
+    | EngineRecovered
+    | TurnStopping
     | ConversationShown
+    | PathChanged
+    | PromptsRead
+    | TitleChanged
     | TurnAdded
+    | AnswerResumed
     | TurnEvent
     | AnswerEnded
     | ModeChanged

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from dsv4chat.engine_process_heartbeat import Hang
 from dsv4chat.runtime.protocol import Finished, Hello, Load, Loading, Prefill, Ready, SamplingParams, Token
 
 
@@ -14,6 +15,9 @@ class Engine(Protocol):
 
     @property
     def alive(self) -> bool: ...
+
+    @property
+    def stalled(self) -> Hang | None: ...
 
     async def start(self) -> Hello: ...
 

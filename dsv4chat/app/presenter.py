@@ -10,18 +10,26 @@ from pathlib import PurePath
 
 from dsv4chat.app.events import (
     AnswerEnded,
+    AnswerResumed,
     ChatEvent,
     ConversationShown,
     EngineDown,
+    EngineHangs,
     EngineLoading,
     EngineReady,
+    EngineRecovered,
     EngineStarting,
     HistoryInMemory,
     ModeChanged,
     Notice,
+    PathChanged,
+    PromptsRead,
+    TitleChanged,
     TurnAdded,
+    TurnStopping,
 )
 from dsv4chat.app.live_figures import LatencyFigures, ResidualFigures
+from dsv4chat.app.prompt_history import PromptHistory
 from dsv4chat.app.session import ChatSession
 from dsv4chat.app.widgets.engine_banner import EngineBanner
 from dsv4chat.app.widgets.status_line import StatusLine
@@ -51,6 +59,7 @@ class ChatPresenter:
         title: TitleBar,
         latency: LatencyFigures,
         residual: ResidualFigures,
+        prompts: PromptHistory,
         notify: Callable[[str, str], None],
     ) -> None:
         self._session = session
@@ -61,6 +70,7 @@ class ChatPresenter:
         self._title = title
         self._latency = latency
         self._residual = residual
+        self._prompts = prompts
         self._notify = notify
         self._pieces: list[ParserEvent] = []
         self._tokens = 0
@@ -108,10 +118,19 @@ class ChatPresenter:
 
     async def _show(self, event: ChatEvent) -> None:
         match event:
-            case TurnAdded(user, answer):
+            case TurnAdded(user, answer, branches):
                 self._latency.begin_turn(None)
-                await self._transcript.begin(user, answer)
-                self._title.title = self._session.title
+                await self._transcript.begin(user, answer, branches)
+            case AnswerResumed(answer):
+                self._latency.begin_turn(None)
+                await self._transcript.resume(answer)
+            case PathChanged(path, branches, seen):
+                await self._transcript.change(path, branches, seen)
+                self._used(path)
+            case PromptsRead(texts):
+                self._prompts.extend_back(texts)
+            case TitleChanged(title):
+                self._title.title = title
             case TurnStarted(prompt_tokens):
                 self._latency.begin_turn(prompt_tokens)
                 self._status.used = prompt_tokens
@@ -123,9 +142,11 @@ class ChatPresenter:
             case TurnFinished():
                 await self._finished(event)
             case AnswerEnded(answer, rest):
+                self._status.activity = ""
                 await self._transcript.end(answer, rest)
-            case ConversationShown(record, path):
-                await self._conversation(path)
+            case ConversationShown(record, path, branches, seen):
+                await self._transcript.show(path, branches, seen)
+                self._used(path)
                 self._title.title = record.title if record else ""
             case ModeChanged(thinking, effort):
                 self._status.thinking, self._status.effort = thinking, effort
@@ -140,6 +161,12 @@ class ChatPresenter:
                 self.last_down = event
                 self._title.model = "no engine"
                 self._banner.show_failed(event.sentence, "F5")
+            case EngineHangs(sentence):
+                self._banner.show_hanging(sentence, "F5")
+            case EngineRecovered():
+                self._banner.hide()
+            case TurnStopping():
+                self._status.activity = "stopping…"
             case Notice(sentence, severity):
                 self._notify(sentence, severity)
             case HistoryInMemory(sentence):
@@ -165,8 +192,8 @@ class ChatPresenter:
         if self._transcript.live is not None and event.done < event.total:
             self._transcript.live.progress(f"Reading {event.done:,} of {event.total:,} tokens")
 
-    async def _conversation(self, path: tuple[MessageRecord, ...]) -> None:
-        await self._transcript.show(path)
+    def _used(self, path: tuple[MessageRecord, ...]) -> None:
+        """The context meter, as far as the last answer of the path tells."""
         last = next((record.generation for record in reversed(path) if record.generation), None)
         self._status.used = ((last.prompt_tokens or 0) + (last.tokens or 0)) if last else 0
 

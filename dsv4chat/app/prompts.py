@@ -1,15 +1,22 @@
 """From the messages of a conversation to the prompt of the next turn. Knows no widget and no SQL."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dsv4chat.encoding import Conversation, Message, Profile, Tokenizer, render
 from dsv4chat.store import ConversationSettings, MessageRecord
 
 
 def to_conversation(
-    path: Sequence[MessageRecord], settings: ConversationSettings, tokenizer: str
+    path: Sequence[MessageRecord],
+    settings: ConversationSettings,
+    tokenizer: str,
+    *,
+    resumed: bool = False,
 ) -> Conversation:
     """The conversation as the encoder knows it. `tokenizer`: the fingerprint of the one in use.
+
+    resumed: the last message is an unfinished answer that is to be continued.
 
     Answers keep the ids they were sampled with, unless another tokenizer made them. A question that got no
     word of an answer because the engine failed is left out together with that answer: asked again it would
@@ -25,6 +32,8 @@ def to_conversation(
             messages.append(_answer(record, tokenizer))
         elif record.state == "failed" and messages and messages[-1].role == "user":
             messages.pop()
+    if resumed:
+        messages[-1] = replace(messages[-1], prefix=True)
     return Conversation(
         tuple(messages),
         tuple(settings.tools),

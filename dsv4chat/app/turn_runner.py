@@ -29,7 +29,10 @@ class Outcome:
 
 
 class TurnRunner:
-    """Runs one turn for the answer `record`, which is already in the history and kept up to date here."""
+    """Runs one turn for the answer `record`, which is already in the history and kept up to date here.
+
+    A record with ids is an answer that is continued: what is generated now comes after them.
+    """
 
     def __init__(
         self,
@@ -39,8 +42,8 @@ class TurnRunner:
         post: Callable[[ChatEvent], None],
         clock: Callable[[], float],
     ) -> None:
-        self.record = record
-        self._generation = generation
+        self.record = self._before = record
+        self._generation = self._generation_before = generation
         self._store = store
         self._post = post
         self._clock = clock
@@ -62,10 +65,11 @@ class TurnRunner:
             self._turn = await asyncio.to_thread(make_turn)
             state = await self._follow(self._turn)
         except asyncio.CancelledError:
-            self._finish("interrupted", None)
+            self._finish("stopped" if self._stop_asked else "interrupted", None)
             raise
         except EngineDied as died:
-            error, death = str(died), died
+            # How it died is said where it can be started again, not here as well.
+            error, death = "The engine ended before the answer did.", died
         except (EngineFailed, EncodingError) as failure:
             error = str(failure)
         fed = (*self._turn.prompt_ids, *self._turn.sampled_ids) if self._turn else ()
@@ -113,10 +117,17 @@ class TurnRunner:
 
     def _new(self) -> tuple[int, TokenFigures]:
         start, self._saved = self._saved, len(self._figures)
-        return start, self._figures.since(start)
+        return len(self._before.ids) + start, self._figures.since(start)
 
     def _message(self) -> Message:
-        return self._turn.message if self._turn else Message("assistant")
+        before = self._before
+        return (
+            self._turn.message
+            if self._turn
+            else Message(
+                "assistant", before.content, reasoning=before.reasoning, tool_calls=before.tool_calls
+            )
+        )
 
     def _save(self) -> None:
         message = self._message()
@@ -144,11 +155,12 @@ class TurnRunner:
             for milliseconds, kind in zip(self._figures.milliseconds, self._figures.kinds, strict=True)
             if kind == "reasoning"
         ]
+        before = self._generation_before if self._before.ids else GenerationRecord("", "", "")
         generation = replace(
             self._generation,
-            tokens=len(self._figures),
-            reasoning_tokens=len(thought),
-            reasoning_ms=sum(thought),
+            tokens=len(self._before.ids) + len(self._figures),
+            reasoning_tokens=(before.reasoning_tokens or 0) + len(thought),
+            reasoning_ms=(before.reasoning_ms or 0.0) + sum(thought),
         )
         start, new = self._new()
         self._write(
@@ -171,7 +183,7 @@ class TurnRunner:
             content=message.content,
             reasoning=message.reasoning,
             tool_calls=message.tool_calls,
-            ids=tuple(self._figures.ids),
+            ids=(*self._before.ids, *self._figures.ids),
             generation=generation,
         )
         self._post(AnswerEnded(self.record, self._turn.rest if self._turn else ()))

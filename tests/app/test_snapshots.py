@@ -32,7 +32,7 @@ async def ready(pilot: Pilot[None]) -> ChatApp:
 async def settle(pilot: Pilot[None], app: ChatApp) -> None:
     await wait_until(pilot, lambda: app.session is not None and not app.session.events)
     await pilot.pause(0.3)
-    app.chat._refresh_figures(force=True)
+    app.chat.refresh_figures(force=True)
     await pilot.pause()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dsv4chat.encoding import Tokenizer
-from dsv4chat.engine_process import EngineDied, EngineFailed
+from dsv4chat.engine_process import EngineDied, EngineFailed, Hang
 from dsv4chat.runtime.protocol import (
     PROTOCOL_VERSION,
     Finished,
@@ -52,6 +52,7 @@ class FakeEngine:
         self.conversations: list[str] = []
         self.allow: int | None = None
         self.hang = False
+        self.stalled: Hang | None = None
         self._more = asyncio.Event()
         self._stop = False
         self._running = False

@@ -5,16 +5,18 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
+from textual.events import Click
 from textual.widgets import Static
 
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.answer_text import AnswerText
+from dsv4chat.app.widgets.branch_mark import branch_mark, clicked_arrow
 from dsv4chat.app.widgets.thinking_view import ThinkingView
 from dsv4chat.app.widgets.tool_card import ToolCard
 from dsv4chat.app.wording import milliseconds, plural, rate
 from dsv4chat.encoding import AnswerText as AnswerPiece
 from dsv4chat.encoding import Event, ReasoningText, ToolCallArgument, ToolCallEnd, ToolCallStart
-from dsv4chat.store import MessageRecord
+from dsv4chat.store import Branch, MessageRecord
 from dsv4chat.visible import visible
 
 _ENDS = {
@@ -27,14 +29,25 @@ _ENDS = {
 
 
 class AssistantMessage(Vertical):
-    """An answer: of a finished record, or (`live`) one that is fed with events until `end`."""
+    """An answer: of a finished record, or (`live`) one that is fed with events until `end`.
+
+    A live one whose record has text already is an answer that is continued.
+    """
 
     DEFAULT_CSS = beside(__file__)
 
-    def __init__(self, record: MessageRecord, *, live: bool = False, unfolded: bool = False) -> None:
+    def __init__(
+        self,
+        record: MessageRecord,
+        branch: Branch | None = None,
+        *,
+        live: bool = False,
+        unfolded: bool = False,
+    ) -> None:
         super().__init__()
         self.record = record
         self.live = live
+        self._branch = branch
         self._unfolded = unfolded
         self._progress = Static("", markup=False, classes="progress")
         self._thinking: ThinkingView | None = None
@@ -48,13 +61,8 @@ class AssistantMessage(Vertical):
         if not self.live:
             text = record.content
             if record.reasoning and not _offered(record):
-                made = record.generation
-                yield ThinkingView(
-                    record.reasoning,
-                    tokens=(made.reasoning_tokens or 0) if made else 0,
-                    spent=((made.reasoning_ms or 0.0) if made else 0.0) / 1000,
-                    unfolded=self._unfolded,
-                )
+                tokens, spent = _thought(record)
+                yield ThinkingView(record.reasoning, tokens=tokens, spent=spent, unfolded=self._unfolded)
             elif record.reasoning:
                 text = record.reasoning
             if text:
@@ -63,11 +71,36 @@ class AssistantMessage(Vertical):
                 yield ToolCard(call.name, call)
         yield self._outcome
 
-    def on_mount(self) -> None:
-        if self.live:
-            self.progress("Preparing the prompt")
-        else:
+    async def on_mount(self) -> None:
+        if not self.live:
             self._show_outcome()
+            return
+        record = self.record
+        if record.reasoning:
+            await self.count_thinking(*_thought(record))
+            await self.feed([ReasoningText(record.reasoning)])
+        if record.content:
+            await self.feed([AnswerPiece(record.content)])
+        self.progress("Preparing the prompt")
+        self._show_branch()
+
+    def on_click(self, event: Click) -> None:
+        clicked_arrow(event, self.record.id, self)
+
+    def set_branch(self, branch: Branch | None) -> None:
+        """Where it stands among the branches at its place."""
+        if branch != self._branch:
+            self._branch = branch
+            if self.live:
+                self._show_branch()
+            else:
+                self._show_outcome()
+
+    def set_unfolded(self, unfolded: bool) -> None:
+        """Fold or unfold its thinking, also one that is still to come."""
+        self._unfolded = unfolded
+        if self.thinking is not None:
+            self.thinking.unfolded = unfolded
 
     @property
     def thinking(self) -> ThinkingView | None:
@@ -143,6 +176,9 @@ class AssistantMessage(Vertical):
             await self.mount(card, before=self._outcome)
         await card.complete(event.call)
 
+    def _show_branch(self) -> None:
+        self._outcome.update(branch_mark(self._branch))
+
     def _show_outcome(self) -> None:
         record = self.record
         parts = [_ENDS[record.state]] if record.state in _ENDS else []
@@ -162,7 +198,14 @@ class AssistantMessage(Vertical):
             line += f"\n{visible(record.error)}"
         self.set_class(record.state == "failed", "-failed")
         self.set_class(record.state in ("stopped", "interrupted", "length"), "-partial")
-        self._outcome.update(Content(line))
+        mark = branch_mark(self._branch)
+        self._outcome.update(Content.assemble(mark, " · " if mark and line else "", line))
+
+
+def _thought(record: MessageRecord) -> tuple[int, float]:
+    """Tokens of thinking and the seconds they took."""
+    made = record.generation
+    return ((made.reasoning_tokens or 0), (made.reasoning_ms or 0.0) / 1000) if made else (0, 0.0)
 
 
 def _offered(record: MessageRecord) -> bool:

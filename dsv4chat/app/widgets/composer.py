@@ -1,5 +1,7 @@
 """Where the person writes: several lines that grow, Enter sends."""
 
+from collections.abc import Callable
+
 from rich.text import Text
 from textual.actions import SkipAction
 from textual.events import Key
@@ -12,8 +14,8 @@ from dsv4chat.app.styles import beside
 class Composer(TextArea):
     """Enter posts `Submitted`; Shift+Enter, Alt+Enter and Ctrl+J start a new line.
 
-    waiting: a message was sent while it could not be answered yet; it stays here, marked, until it can be or
-    is changed.
+    recall(direction, text): what stands before (-1) or after (1) `text` in the history of prompts, or None;
+    asked when the cursor leaves the first or the last line. editing: the message that is being changed.
     """
 
     DEFAULT_CSS = beside(__file__)
@@ -39,18 +41,33 @@ class Composer(TextArea):
             highlight_cursor_line=False,
             placeholder="Message",
         )
-        self._waiting_for = self._waiting_text = ""
+        self.recall: Callable[[int, str], str | None] | None = None
+        self.editing: int | None = None
+        self._draft = ""
 
-    @property
-    def waiting(self) -> bool:
-        """Whether the text is to be sent as soon as it can be."""
-        return bool(self._waiting_for)
+    def begin_edit(self, message: int, text: str) -> None:
+        """Change a message that was sent; what was being written is kept until `end_edit`."""
+        if self.editing is None:
+            self._draft = self.text
+        self.editing = message
+        self.set_text(text)
+        self.set_class(True, "-editing")
+        self.border_subtitle = "another version of your message · Esc leaves it as it was"
 
-    def wait_for(self, reason: str) -> None:
-        """Mark the text as to be sent, and why it is not yet; "" ends the waiting."""
-        self._waiting_for, self._waiting_text = reason, self.text
-        self.set_class(bool(reason), "-waiting")
-        self.border_subtitle = f"sent {reason} · Esc keeps it here" if reason else ""
+    def end_edit(self) -> None:
+        """Back to what was being written before."""
+        if self.editing is None:
+            return
+        self.editing = None
+        self.set_text(self._draft)
+        self._draft = ""
+        self.set_class(False, "-editing")
+        self.border_subtitle = ""
+
+    def set_text(self, text: str) -> None:
+        """Replace the text; the cursor stands at its end."""
+        self.text = text
+        self.move_cursor(self.document.end)
 
     async def _on_key(self, event: Key) -> None:
         # Where the default is not prevented, Textual calls TextArea's own handler next.
@@ -63,9 +80,24 @@ class Composer(TextArea):
             event.prevent_default()
             self.insert("\n")
 
-    def on_text_area_changed(self) -> None:
-        if self.waiting and self.text != self._waiting_text:
-            self.wait_for("")
+    def action_cursor_up(self, select: bool = False) -> None:
+        """On the first line: back in the history of prompts."""
+        if select or not self.navigator.is_first_wrapped_line(self.cursor_location) or not self._recall(-1):
+            super().action_cursor_up(select)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """On the last line: forward in the history of prompts."""
+        if select or not self.navigator.is_last_wrapped_line(self.cursor_location) or not self._recall(1):
+            super().action_cursor_down(select)
+
+    def _recall(self, direction: int) -> bool:
+        text = self.recall(direction, self.text) if self.recall is not None else None
+        if text is None:
+            return False
+        self.set_text(text)
+        if direction < 0:
+            self.move_cursor((0, len(self.document.get_line(0))))
+        return True
 
     def get_line(self, line_index: int) -> Text:
         """A line as it is drawn: control characters of a pasted text are shown, one cell each, not obeyed."""

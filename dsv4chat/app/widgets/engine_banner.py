@@ -40,6 +40,13 @@ class EngineBanner(Static):
         """The engine is gone; `key` starts it again."""
         self._show(f"{visible(sentence)}\n{key} starts it again · F4 shows its log", failed=True)
 
+    def show_hanging(self, sentence: str, key: str) -> None:
+        """The engine does not get on; `key` starts it again."""
+        self._show(
+            f"{visible(sentence)}\n{key} starts it again, and the answer so far is kept · F4 shows its log",
+            failed=True,
+        )
+
     def hide(self) -> None:
         """The engine is ready."""
         self.display = False

@@ -1,28 +1,43 @@
-"""The widget for a message of the history."""
+"""The widget for a message of the history, and what all of them can do."""
+
+from typing import Protocol, cast
 
 from textual.widget import Widget
 
 from dsv4chat.app.widgets.assistant_message import AssistantMessage
 from dsv4chat.app.widgets.user_message import UserMessage
-from dsv4chat.store import MessageRecord
+from dsv4chat.store import Branch, MessageRecord
 
 
-def message_widget(record: MessageRecord, *, unfolded: bool) -> Widget:
-    """A finished message."""
+class MessageWidget(Protocol):
+    """A message on the screen."""
+
+    record: MessageRecord
+
+    def set_branch(self, branch: Branch | None) -> None: ...
+
+
+def message_widget(
+    record: MessageRecord, branch: Branch | None = None, *, unfolded: bool = False, live: bool = False
+) -> Widget:
+    """A message; `live`: an answer that is being written."""
     if record.role == "assistant":
-        return AssistantMessage(record, unfolded=unfolded)
-    return UserMessage(record)
+        return AssistantMessage(record, branch, live=live, unfolded=unfolded)
+    return UserMessage(record, branch)
 
 
-def new_turn(
-    user: MessageRecord | None, answer: MessageRecord, *, unfolded: bool
-) -> tuple[list[Widget], AssistantMessage]:
-    """The widgets of a turn that begins: all of them, and the live one."""
-    live = AssistantMessage(answer, live=True, unfolded=unfolded)
-    return ([live] if user is None else [UserMessage(user), live]), live
+def as_message(widget: Widget) -> MessageWidget:
+    """A widget made here, seen as a message."""
+    return cast(MessageWidget, widget)
 
 
 def set_unfolded(message: Widget, unfolded: bool) -> None:
     """Fold or unfold the thinking of a message that has one."""
+    if isinstance(message, AssistantMessage):
+        message.set_unfolded(unfolded)
+
+
+def toggle_unfolded(message: Widget) -> None:
+    """The same for one message, the other way round."""
     if isinstance(message, AssistantMessage) and message.thinking is not None:
-        message.thinking.unfolded = unfolded
+        message.set_unfolded(not message.thinking.unfolded)

@@ -13,7 +13,10 @@ _METER = 10  # cells
 
 
 class StatusLine(Widget):
-    """thinking, effort: of the next turn. used, room: tokens of the conversation and of the context."""
+    """thinking, effort: of the next turn. used, room: tokens of the conversation and of the context.
+
+    activity: what is being waited for. warning: what is out of the ordinary.
+    """
 
     DEFAULT_CSS = beside(__file__)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -28,6 +31,7 @@ class StatusLine(Widget):
     used: reactive[int] = reactive(0)
     room: reactive[int] = reactive(0)
     warning: reactive[str] = reactive("")
+    activity: reactive[str] = reactive("")
 
     def render(self) -> Content:
         width = self.content_size.width
@@ -36,6 +40,8 @@ class StatusLine(Widget):
             left.append((f" {self.effort}" if self.effort else "", "mode"))
         else:
             left.append((" off", "quiet"))
+        if self.activity:
+            left.append((f"  {self.activity}", "mode"))
         if self.warning:
             left.append((f"  {self.warning}", "warning"))
         right: list[tuple[str, str]] = []

@@ -10,6 +10,7 @@ from dsv4chat.app.widgets.metrics_line import MetricsLine
 from dsv4chat.app.widgets.residual_panel import ResidualPanel
 from dsv4chat.app.widgets.status_line import StatusLine
 from dsv4chat.app.widgets.title_bar import TitleBar
+from dsv4chat.app.widgets.waiting_messages import WaitingMessages
 from dsv4chat.runtime.protocol import Loading
 from tests.support.host import drawn, hosted
 
@@ -151,19 +152,38 @@ async def test_enter_submits_and_keeps_the_text_until_it_is_cleared() -> None:
         assert host.widget.text == "hello"
 
 
-async def test_a_waiting_message_says_so_until_it_is_changed() -> None:
-    async with hosted(Composer) as (host, pilot):
+async def test_an_edited_message_is_marked_and_the_draft_comes_back() -> None:
+    async with hosted(Composer, (80, 10)) as (host, pilot):
         host.widget.focus()
-        await pilot.press(*"hello")
-        host.widget.wait_for("after this answer")
+        await pilot.press(*"draft")
+        host.widget.begin_edit(7, "what I said")
         await pilot.pause()
-        assert "sent after this answer" in drawn(host)
-        await pilot.press("left")
-        assert host.widget.waiting
-        await pilot.press("x")
+        assert "another version of your message" in drawn(host)
+        assert host.widget.text == "what I said"
+        host.widget.begin_edit(8, "other")
+        host.widget.end_edit()
         await pilot.pause()
-        assert not host.widget.waiting
-        assert "sent after" not in drawn(host)
+        assert host.widget.text == "draft"
+        assert host.widget.editing is None
+        assert "another version" not in drawn(host)
+
+
+async def test_waiting_messages_are_listed_and_taken_back_from_the_end() -> None:
+    async with hosted(WaitingMessages, (80, 10)) as (host, pilot):
+        assert drawn(host) == ""
+        for text in ("one", "t\x1bwo", "three", "four"):
+            host.widget.add(text, "after this answer")
+        await pilot.pause()
+        shown = drawn(host)
+        assert "› t␛wo" in shown
+        assert "four" not in shown
+        assert "and 1 more, sent after this answer · ↑ takes the last one back" in shown
+        assert host.widget.take_back() == "four"
+        assert host.widget.next() == "one"
+        host.widget.put_first("one")
+        assert host.widget.take_all() == "one\n\nt\x1bwo\n\nthree"
+        await pilot.pause()
+        assert drawn(host) == ""
 
 
 async def test_a_large_paste_is_taken_quickly_and_drawn_harmlessly() -> None:

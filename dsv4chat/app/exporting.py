@@ -1,0 +1,38 @@
+"""A conversation to a file beside the person: Markdown or JSON, and never over a file that is there."""
+
+import re
+from pathlib import Path
+
+from dsv4chat.exchange import WholeConversation, write_json, write_markdown
+from dsv4chat.store import Repository
+
+_UNFIT = re.compile(r"[^\w.-]+")
+
+
+def export_conversation(history: Repository, conversation: int, target: str) -> Path:
+    """Write it and return where. `target`: a file, a folder, or "" for a name made of the title here.
+
+    Raises StoreError, and OSError (FileExistsError for a named file that is there).
+    """
+    whole = WholeConversation.of(history, conversation)
+    path = Path(target).expanduser() if target else Path()
+    chosen = not (target == "" or path.is_dir())
+    if not chosen:
+        path = _free(path / f"{_UNFIT.sub('-', whole.record.title).strip('-.')[:60] or 'conversation'}.md")
+    if path.suffix == ".json":
+        content = b"".join(write_json([whole], many=False))
+    else:
+        content = write_markdown(whole)
+    with path.open("xb") as file:
+        file.write(content)
+    return path.absolute()
+
+
+def _free(path: Path) -> Path:
+    """`path`, or the first of "name-2", "name-3" ... that is not there."""
+    number = 1
+    free = path
+    while free.exists():
+        number += 1
+        free = path.with_stem(f"{path.stem}-{number}")
+    return free

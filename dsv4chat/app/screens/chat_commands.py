@@ -1,0 +1,255 @@
+"""What the commands of the chat screen do, apart from those that are plain keys."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dsv4chat.app.commands import BY_NAME, Command, parse
+from dsv4chat.app.screens.chat_keys import ChatKeys
+from dsv4chat.app.widgets.composer import Composer
+
+if TYPE_CHECKING:
+    from dsv4chat.app.message_actions import MessageActions
+    from dsv4chat.store import Found, MessageRecord, Repository
+
+
+class ChatCommands(ChatKeys):
+    """`command_NAME(argument)` for commands with an argument, actions for the others."""
+
+    message_actions: "MessageActions | None"
+
+    def say(self, sentence: str, severity: str = "information") -> None:
+        """Show a sentence."""
+        raise NotImplementedError
+
+    async def carry_out(self, text: str) -> bool | None:
+        """Do what a typed command says; None if the text is a message, False if it is no good command."""
+        typed = parse(text)
+        if typed is None:
+            return None
+        name, argument = typed
+        command = BY_NAME.get(name)
+        if command is None:
+            self.say(f"There is no command /{name}. To send this as it is, begin with a space.", "warning")
+            return False
+        if command.needs_argument and not argument:
+            self.say(f"/{name} needs {command.argument}: {command.words.lower()}.", "warning")
+            return False
+        if argument and not command.argument:
+            self.say(f"/{name} takes nothing after it.", "warning")
+            return False
+        return await self.run_command(command, argument)
+
+    async def run_command(self, command: Command, argument: str = "") -> bool:
+        """Carry out a command of the table; False if the argument is none of its choices."""
+        if command.choices and argument and argument not in command.choices:
+            self.say(f"/{command.name} takes {', '.join(command.choices)}, not {argument!r}.", "warning")
+            return False
+        if command.argument:
+            await getattr(self, f"command_{command.name}")(argument)
+        else:
+            await self.run_action(command.action)
+        return True
+
+    # -- conversations ---------------------------------------------------------------------------------
+
+    async def command_find(self, argument: str) -> None:
+        session = self.session
+        if session is None:
+            return
+        from dsv4chat.app.screens.search_screen import PAGE, SearchScreen
+
+        async def search(words: str, before: int | None) -> "list[Found]":
+            return await session.ask(lambda history: history.search(words, PAGE, before=before)) or []
+
+        def chosen(found: "Found | None") -> None:
+            if found is not None:
+                session.open_conversation(found.conversation, found.message)
+
+        self.app.push_screen(SearchScreen(search, argument), chosen)
+
+    async def action_find(self) -> None:
+        await self.command_find("")
+
+    async def command_rename(self, argument: str) -> None:
+        if self.session is None or self.session.record is None:
+            self.say("A conversation has no title before its first message.", "warning")
+        else:
+            self.session.rename(argument)
+
+    async def command_system(self, argument: str) -> None:
+        if not argument:
+            await self.run_action("this_conversation")
+        elif self.session is not None:
+            self.session.set_settings(replace(self.session.settings, system=argument))
+            self.say("The system prompt of this conversation is set.")
+
+    async def command_export(self, argument: str) -> None:
+        session = self.session
+        if session is None or session.record is None:
+            self.say("There is nothing to export yet.", "warning")
+            return
+        from dsv4chat.app.exporting import export_conversation
+
+        number = session.record.id
+        try:
+            path = await session.ask(lambda history: export_conversation(history, number, argument))
+        except FileExistsError:
+            self.say(f"{argument} is there already; choose another name.", "error")
+        except OSError as error:
+            self.say(f"The conversation cannot be written: {error.strerror or error}.", "error")
+        else:
+            if path is not None:
+                self.say(f"Written to {path}.")
+
+    async def action_delete_conversation(self) -> None:
+        session = self.session
+        if session is None or session.record is None:
+            self.say("This conversation is empty.", "warning")
+            return
+        number = session.record.id
+        session.new_conversation()
+        await session.ask(lambda history: history.delete(number))
+        self._deleted_conversation = number
+        self.say("The conversation is deleted; /undo brings it back.")
+
+    _deleted_conversation: int | None = None
+
+    async def action_undo(self) -> None:
+        session, number = self.session, self._deleted_conversation
+        if session is None:
+            return
+        if number is None or session.record is not None:
+            session.tree.undo()
+            return
+
+        def restore(history: "Repository") -> None:
+            history.restore(number)
+
+        await session.ask(restore)
+        self._deleted_conversation = None
+        session.open_conversation(number)
+
+    # -- messages --------------------------------------------------------------------------------------
+
+    def action_edit_last(self) -> None:
+        if self.message_actions is not None:
+            self.message_actions.edit_last()
+
+    def action_again(self) -> None:
+        if self.session is not None:
+            self.session.tree.regenerate()
+
+    def action_resume(self) -> None:
+        if self.session is not None:
+            self.session.tree.resume()
+
+    async def command_branch(self, argument: str) -> None:
+        """Another branch at the last message that has any."""
+        if self.session is None or self.message_actions is None:
+            return
+        at = next((one.id for one in reversed(self.session.path) if one.id in self.session.branches), None)
+        if at is None:
+            self.say("This conversation has no branches here; /edit and /again make one.")
+        else:
+            self.message_actions.switch(at, 1 if argument == "on" else -1)
+
+    def action_copy_answer(self) -> None:
+        answer = self._last_answer()
+        if answer is None:
+            self.say("There is no answer to copy yet.", "warning")
+        else:
+            self.copy_text(answer.content or answer.reasoning or "")
+
+    def action_copy_code(self) -> None:
+        from dsv4chat.app.code_blocks import code_blocks
+
+        answer = self._last_answer()
+        blocks = code_blocks(answer.content) if answer is not None else []
+        if not blocks:
+            self.say("The last answer has no code block.", "warning")
+        elif len(blocks) == 1:
+            self.copy_text(blocks[0].text)
+        else:
+            from dsv4chat.app.screens.code_screen import CodeScreen
+
+            self.app.push_screen(CodeScreen(blocks), lambda text: self.copy_text(text) if text else None)
+
+    def _last_answer(self) -> "MessageRecord | None":
+        path = self.session.path if self.session is not None else []
+        return next((record for record in reversed(path) if record.role == "assistant"), None)
+
+    def action_editor(self) -> None:
+        self.run_worker(self._edit_outside(), group="editor", exclusive=True)
+
+    async def _edit_outside(self) -> None:
+        from dsv4chat.app.external_editor import EditorError, edit
+
+        composer = self.query_one(Composer)
+        try:
+            composer.set_text(await edit(self.app, composer.whole_text))
+        except EditorError as error:
+            self.say(str(error), "error")
+        composer.focus()
+
+    # -- the model -------------------------------------------------------------------------------------
+
+    async def command_thinking(self, argument: str) -> None:
+        if self.session is not None:
+            settings = self.session.settings
+            on = argument == "on" if argument else not settings.thinking
+            self.session.set_mode(on, settings.effort)
+
+    async def command_effort(self, argument: str) -> None:
+        if not argument:
+            await self.run_action("choose_effort")
+        elif self.session is not None:
+            self.session.set_mode(True, None if argument == "default" else argument)
+
+    async def command_tools(self, argument: str) -> None:
+        if self.session is not None:
+            self.session.tools.switch(argument == "on" if argument else not self.session.tools.on)
+
+    async def action_toggle_tools(self) -> None:
+        await self.command_tools("")
+
+    async def action_approvals(self) -> None:
+        session = self.session
+        if session is None:
+            return
+        from dsv4chat.app.screens.approvals_screen import ApprovalsScreen
+
+        toolbox = await session.tools.toolbox()
+        kept = await session.ask(lambda history: history.approvals()) or {}
+
+        def keep(tool: str, decision: str | None) -> None:
+            session.store.submit(lambda history: history.set_approval(tool, decision))
+
+        self.app.push_screen(ApprovalsScreen(toolbox.definitions, kept, keep))
+
+    def action_model(self) -> None:
+        ready = self.session.link.ready if self.session is not None else None
+        if ready is None:
+            self.say("No model is loaded; /restart loads it.", "warning")
+        else:
+            self.say(
+                f"{ready.path}: {ready.parameters:,} parameters, {ready.layers} layers, on {ready.device},"
+                f" cache {ready.kv_dtype}, context {ready.max_context:,} tokens. Another model: dsv4chat --model FOLDER."
+            )
+
+    # -- the screen ------------------------------------------------------------------------------------
+
+    async def command_theme(self, argument: str) -> None:
+        if not argument:
+            self.app.action_change_theme()
+        elif argument in self.app.available_themes:
+            self.app.theme = argument
+        else:
+            self.say(f"There is no theme {argument}; /theme shows all.", "warning")
+
+    def action_settings(self) -> None:
+        if self.session is None:
+            return
+        from dsv4chat.app.screens.settings_screen import SettingsScreen
+
+        themes = sorted(self.app.available_themes)
+        self.app.push_screen(SettingsScreen(self.session.preferences, {"appearance.theme": themes}))

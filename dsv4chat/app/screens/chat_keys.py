@@ -1,0 +1,168 @@
+"""What the keys of the chat screen do, apart from those of single messages."""
+
+from typing import TYPE_CHECKING
+
+from textual.screen import Screen
+
+from dsv4chat.app.widgets.composer import Composer
+from dsv4chat.app.widgets.transcript import Transcript
+from dsv4chat.app.widgets.waiting_messages import WaitingMessages
+
+if TYPE_CHECKING:
+    from dsv4chat.app.presenter import ChatPresenter
+    from dsv4chat.app.screens.conversation_screen import ConversationForm
+    from dsv4chat.app.session import ChatSession
+
+
+class ChatKeys(Screen[None]):
+    """Actions that are bound to keys in `ChatScreen`; each may come before there is a session."""
+
+    session: "ChatSession | None"
+    presenter: "ChatPresenter | None"
+
+    def copy_text(self, text: str) -> None:
+        """Copy and tell what happened."""
+        raise NotImplementedError
+
+    def refresh_figures(self, force: bool = False) -> None:
+        """Draw the panels of numbers again."""
+        raise NotImplementedError
+
+    # -- the answer ------------------------------------------------------------------------------------
+
+    def action_stop(self) -> None:
+        """Stop the answer; what waits to be sent comes back into the input."""
+        composer = self.query_one(Composer)
+        waiting = self.query_one(WaitingMessages).take_all()
+        if waiting:
+            composer.set_text(f"{waiting}\n\n{composer.text}" if composer.text else waiting)
+        if self.session is not None:
+            self.session.stop()
+
+    def action_leave(self) -> None:
+        """Back to the input; a message that is being edited stays as it was."""
+        composer = self.query_one(Composer)
+        if composer.has_focus:
+            composer.end_edit()
+        composer.focus()
+
+    async def action_interrupt(self) -> None:
+        """Copies what is selected, else stops the answer, else clears the input, else asks about quitting."""
+        composer = self.query_one(Composer)
+        selected = composer.selected_text if composer.has_focus else ""
+        selected = selected or self.get_selected_text() or ""
+        if selected:
+            self.clear_selection()
+            self.copy_text(selected)
+        elif self.session is not None and self.session.busy:
+            self.action_stop()
+        elif composer.editing is not None:
+            composer.end_edit()
+        elif composer.text:
+            composer.clear()
+        else:
+            from dsv4chat.app.screens.quit_screen import QuitScreen
+
+            self.app.push_screen(QuitScreen(), lambda wanted: self.app.exit() if wanted else None)
+
+    # -- mode ------------------------------------------------------------------------------------------
+
+    def action_toggle_thinking(self) -> None:
+        if self.session is not None:
+            settings = self.session.settings
+            self.session.set_mode(not settings.thinking, settings.effort)
+
+    def action_choose_effort(self) -> None:
+        if self.session is None:
+            return
+        from dsv4chat.app.screens.effort_screen import EffortScreen
+
+        session = self.session
+
+        def chosen(effort: str | None) -> None:
+            if effort is not None:
+                session.set_mode(True, effort or None)
+
+        self.app.push_screen(EffortScreen(session.settings.effort), chosen)
+
+    def action_unfold(self) -> None:
+        transcript = self.query_one(Transcript)
+        transcript.set_unfolded(not transcript.unfolded)
+
+    # -- conversations ---------------------------------------------------------------------------------
+
+    def action_new_conversation(self) -> None:
+        if self.session is not None:
+            self.session.new_conversation()
+            self.query_one(Composer).focus()
+
+    async def action_conversations(self) -> None:
+        if self.session is None:
+            return
+        from dsv4chat.app.screens.conversations_screen import ConversationsScreen
+
+        session = self.session
+        current = session.record.id if session.record else None
+
+        def chosen(conversation: int | None) -> None:
+            if conversation is not None and conversation != current:
+                session.open_conversation(conversation)
+
+        self.app.push_screen(ConversationsScreen(await session.summaries(), current), chosen)
+
+    def action_this_conversation(self) -> None:
+        if self.session is None:
+            return
+        import msgspec
+
+        from dsv4chat.app.screens.conversation_screen import ConversationScreen
+
+        session = self.session
+
+        def filled(form: "ConversationForm | None") -> None:
+            if form is not None:
+                session.set_settings(form.settings)
+                if form.title != session.title:
+                    session.rename(form.title)
+
+        usual = msgspec.to_builtins(session.sampling)
+        self.app.push_screen(ConversationScreen(session.title, session.settings, usual), filled)
+
+    # -- screen ----------------------------------------------------------------------------------------
+
+    def action_toggle_panels(self) -> None:
+        self.toggle_class("-no-panels")
+        self.refresh_figures(force=True)
+
+    def action_help(self) -> None:
+        from dsv4chat.app.screens.help_screen import HelpScreen
+
+        self.app.push_screen(HelpScreen())
+
+    def action_page(self, direction: int) -> None:
+        transcript = self.query_one(Transcript)
+        if direction < 0:
+            transcript.scroll_page_up(animate=False)
+        else:
+            transcript.scroll_page_down(animate=False)
+
+    async def action_beginning(self) -> None:
+        await self.query_one(Transcript).to_beginning()
+
+    def action_end(self) -> None:
+        self.query_one(Transcript).to_end()
+
+    # -- engine ----------------------------------------------------------------------------------------
+
+    def action_log(self) -> None:
+        from dsv4chat.app.screens.log_screen import LogScreen
+
+        engine = self.session.link.engine if self.session is not None else None
+        down = self.presenter.last_down if self.presenter is not None else None
+        path = engine.log_path if engine is not None else down.log if down is not None else None
+        if path is not None:
+            self.app.push_screen(LogScreen(path))
+
+    def action_restart_engine(self) -> None:
+        if self.session is not None:
+            self.session.start_engine()

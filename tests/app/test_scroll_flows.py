@@ -1,0 +1,126 @@
+"""Scrolling in the whole app."""
+
+import re
+from pathlib import Path
+
+from textual.events import MouseScrollDown, MouseScrollUp
+
+from dsv4chat.app.widgets.transcript import Transcript
+from dsv4chat.store import ConversationSettings, open_history
+from tests.support.app_parts import Parts, screen_text, wait_until
+from tests.support.chat import answered, chat, one, say, tokens_shown
+from tests.support.fake_engine import Script
+
+
+async def test_scrolled_up_the_view_stays_and_the_end_key_returns(tmp_path: Path) -> None:
+    text = "\n\n".join(f"Paragraph number {number}." for number in range(60))
+    parts = Parts(tmp_path, Script([f"x</think>{text}"]))
+    parts.allow = 600
+    async with chat(parts, (80, 24)) as (app, pilot):
+        await say(pilot, "Long")
+        await wait_until(pilot, lambda: tokens_shown(app) == 600)
+        await pilot.pause(0.2)
+        transcript = one(app, Transcript)
+        assert transcript.at_end
+        await pilot.press("pageup")
+        await wait_until(pilot, lambda: not transcript.at_end)
+        await pilot.pause(0.3)
+        place, view = (
+            transcript.scroll_y,
+            [line[:70].rstrip() for line in screen_text(app).splitlines()[1:12]],
+        )
+        parts.engine.let(1000)
+        await wait_until(pilot, lambda: tokens_shown(app) == 1000)
+        await pilot.pause(0.2)
+        assert transcript.scroll_y == place
+        assert [line[:70].rstrip() for line in screen_text(app).splitlines()[1:12]] == view
+        assert "↓ 400 new tokens" in screen_text(app)
+        await pilot.press("end")
+        await wait_until(pilot, lambda: transcript.at_end and "new tokens" not in screen_text(app))
+        parts.engine.let(None)
+        await answered(pilot, app)
+        assert "Paragraph number 59." in screen_text(app)
+        assert transcript.max_scroll_y - transcript.scroll_y == 0
+
+
+async def test_scrolling_down_to_the_end_follows_again(tmp_path: Path) -> None:
+    text = "\n\n".join(f"Paragraph number {number}." for number in range(60))
+    parts = Parts(tmp_path, Script([f"x</think>{text}"]))
+    parts.allow = 900
+    async with chat(parts, (80, 24)) as (app, pilot):
+        await say(pilot, "Long")
+        await wait_until(pilot, lambda: tokens_shown(app) == 900)
+        await pilot.press("pageup")
+        transcript = one(app, Transcript)
+        await wait_until(pilot, lambda: not transcript.at_end)
+        for _ in range(3):
+            await pilot.press("pagedown")
+            await pilot.pause(0.1)
+        await wait_until(pilot, lambda: transcript.at_end)
+        parts.engine.let(None)
+        await answered(pilot, app)
+        assert "Paragraph number 59." in screen_text(app)
+
+
+async def test_the_mouse_wheel_scrolls_away_from_the_end_and_back(tmp_path: Path) -> None:
+    text = "\n\n".join(f"Paragraph number {number}." for number in range(30))
+    async with chat(Parts(tmp_path, Script([f"x</think>{text}"])), (80, 24)) as (app, pilot):
+        await say(pilot, "Long")
+        await answered(pilot, app)
+        transcript = one(app, Transcript)
+        await wait_until(pilot, lambda: transcript.at_end)
+        bottom = transcript.scroll_y
+        step = app.scroll_sensitivity_y
+        await pilot._post_mouse_events([MouseScrollUp], transcript, offset=(5, 5))
+        await wait_until(pilot, lambda: transcript.scroll_y == bottom - step)
+        assert not transcript.at_end
+        await pilot._post_mouse_events([MouseScrollUp], transcript, offset=(5, 5))
+        await wait_until(pilot, lambda: transcript.scroll_y == bottom - 2 * step)
+        await pilot._post_mouse_events([MouseScrollDown], transcript, offset=(5, 5))
+        await wait_until(pilot, lambda: transcript.scroll_y == bottom - step)
+        await pilot._post_mouse_events([MouseScrollDown], transcript, offset=(5, 5))
+        await wait_until(pilot, lambda: transcript.at_end)
+
+
+async def test_long_conversations_are_mounted_in_part_and_loaded_on_scroll(tmp_path: Path) -> None:
+    write_history(tmp_path, 60)
+    async with chat(Parts(tmp_path), (80, 24)) as (app, pilot):
+        await wait_until(pilot, lambda: "message 59" in screen_text(app))
+        transcript = one(app, Transcript)
+        mounted = transcript.messages
+        assert len(mounted.mounted) <= 20
+        seen = set()
+        for _ in range(40):
+            await pilot.press("pageup")
+            await pilot.pause(0.05)
+            seen |= set(re.findall(r"message \d+", screen_text(app)))
+            assert len(mounted.mounted) <= 32
+            if "message 0" in screen_text(app).split("\n")[2]:
+                break
+        assert seen == {f"message {number}" for number in range(60)} | {"message 0"}
+        assert "earlier" not in screen_text(app)
+        assert "later" not in screen_text(app)
+        await pilot.press("ctrl+end")
+        await wait_until(pilot, lambda: "message 59" in screen_text(app))
+        assert len(mounted.mounted) <= 24
+        await pilot.press("ctrl+home")
+        await wait_until(pilot, lambda: "message 0\n" in screen_text(app))
+        seen = set()
+        for _ in range(40):
+            await pilot.press("pagedown")
+            await pilot.pause(0.05)
+            seen |= set(re.findall(r"message \d+", screen_text(app)))
+            assert len(mounted.mounted) <= 32
+        assert "message 59" in seen
+        assert transcript.at_end
+
+
+def write_history(folder: Path, messages: int) -> None:
+    """A conversation of `messages` messages, "message 0" and so on."""
+    history = open_history(folder).repository
+    talk = history.create_conversation(ConversationSettings()).id
+    parent = None
+    for number in range(messages):
+        role = "user" if number % 2 == 0 else "assistant"
+        parent = history.add_message(talk, parent, role, f"message {number}").id
+    history.close()

@@ -1,0 +1,119 @@
+"""Which conversation is open, what comes back after a restart, and a history that fails."""
+
+from pathlib import Path
+
+from dsv4chat.app.events import (
+    ConversationShown,
+    HistoryInMemory,
+)
+from dsv4chat.store import Repository, open_history
+from dsv4chat.turns import TurnToken
+from tests.support.app_parts import Parts, wait_for
+from tests.support.fake_engine import Script
+from tests.support.sessions import THOUGHT, ask, ready
+
+
+async def test_the_last_conversation_is_there_after_a_restart(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script([THOUGHT]))
+    session = await ready(parts)
+    session.set_mode(False, "max")
+    await ask(session, "Capital?")
+    path = list(session.path)
+    await session.close()
+    again = Parts(tmp_path).session()
+    await again.open_history()
+    assert [message.id for message in again.path] == [message.id for message in path]
+    assert (again.settings.thinking, again.settings.effort) == (False, "max")
+    shown = again.events[0]
+    assert isinstance(shown, ConversationShown)
+    assert shown.path == tuple(again.path)
+    await again.close()
+
+
+async def test_new_and_old_conversations_are_switched_between(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script(["a</think>A", "b</think>B", "c</think>C"]))
+    session = await ready(parts)
+    await ask(session, "first")
+    first = session.record
+    assert first is not None
+    session.new_conversation()
+    await wait_for(lambda: session.record is None)
+    assert session.path == []
+    await ask(session, "second")
+    assert [summary.title for summary in await session.summaries()] == ["second", "first"]
+    session.open_conversation(first.id)
+    await wait_for(lambda: session.record is not None and session.record.id == first.id)
+    await ask(session, "third")
+    assert [message.content for message in session.path] == ["first", "A", "third", "C"]
+    assert parts.engine.conversations == [str(first.id), str(first.id + 1), str(first.id)]
+    await session.close()
+
+
+async def test_leaving_a_conversation_stops_its_answer_and_keeps_it(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script([THOUGHT]))
+    parts.allow = 15
+    session = await ready(parts)
+    session.submit("Capital?")
+    await wait_for(lambda: sum(isinstance(event, TurnToken) for event in session.events) == 15)
+    session.new_conversation()
+    await wait_for(lambda: session.record is None)
+    (summary,) = await session.summaries()
+    answer = (
+        await session.store.run(lambda history: history.path(history.conversation(summary.id).active_leaf))
+    )[-1]
+    assert answer.state == "stopped"
+    await session.close()
+
+
+async def test_without_a_place_for_the_history_the_chat_works_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    parts = Parts(tmp_path / "file" / "data", Script([THOUGHT]))
+    session = await ready(parts)
+    told = [event for event in session.events if isinstance(event, HistoryInMemory)]
+    assert len(told) == 1
+    await ask(session, "Capital?")
+    assert session.path[-1].content == "Paris."
+    assert len(await session.summaries()) == 1
+    await session.close()
+
+
+async def test_when_the_disk_fills_up_the_chat_works_and_says_so(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script([THOUGHT, "Still</think>here."]))
+    session = await ready(parts)
+    await ask(session, "Capital?")
+
+    def fill(history: Repository) -> None:
+        pages = history.connection.execute("PRAGMA page_count").fetchone()[0]
+        history.connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    await session.store.run(fill)
+    session.events.clear()
+    await ask(session, "long " * 20_000)
+    assert session.path[-1].content == "here."
+    assert [type(event) for event in session.events].count(HistoryInMemory) == 1
+    path = await session.store.run(lambda history: history.path(session.path[-1].id))
+    assert [message.content[:8] for message in path] == ["Capital?", "Paris.", "long lon", "here."]
+    await session.close()
+
+
+async def test_two_programs_go_on_with_the_same_conversation_and_nothing_is_lost(tmp_path: Path) -> None:
+    first = Parts(tmp_path, Script(["a</think>A", "b</think>B"]))
+    one = await ready(first)
+    await ask(one, "start")
+    second = Parts(tmp_path, Script(["c</think>C"]))
+    other = await ready(second)
+    assert [message.content for message in other.path] == ["start", "A"]
+    first.engine.let(3)
+    one.submit("from one")
+    await wait_for(lambda: len(first.engine.asked) == 2)
+    await ask(other, "from the other")
+    first.engine.let(None)
+    await wait_for(lambda: not one.busy)
+    assert [message.content for message in one.path] == ["start", "A", "from one", "B"]
+    assert [message.content for message in other.path] == ["start", "A", "from the other", "C"]
+    await one.close()
+    await other.close()
+    history = open_history(tmp_path).repository
+    assert history.siblings(one.path[2].id) == sorted([one.path[2].id, other.path[2].id])
+    assert {history.message(session.path[3].id).content for session in (one, other)} == {"B", "C"}
+    history.close()

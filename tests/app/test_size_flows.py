@@ -1,0 +1,74 @@
+"""Terminals of all sizes, and text that would harm one."""
+
+from pathlib import Path
+
+import pytest
+
+from dsv4chat.app.widgets.composer import Composer
+from dsv4chat.app.widgets.metrics_line import MetricsLine
+from tests.support.app_parts import Parts, screen_text, wait_until
+from tests.support.chat import THOUGHT, answered, chat, one, say, tokens_shown
+from tests.support.fake_engine import Script
+
+NASTY = (
+    "[red]x[/red] \x1b[31mred\x1b]52;c;QUJD\x07 \u202eabc\u202c &#x202e; <b>bold</b> \x9b1m [a](javascript:x)"
+)
+
+
+async def test_markup_and_escape_sequences_of_the_model_are_shown_not_obeyed(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script([f"{NASTY}</think>{NASTY}\n\n- {NASTY}\n\n```\n{NASTY}\n```\n\n{NASTY}"]))
+    async with chat(parts, (200, 60)) as (app, pilot):
+        await pilot.press("ctrl+r")
+        await say(pilot, NASTY)
+        await answered(pilot, app)
+        shown = screen_text(app)
+        assert shown.count("[red]x[/red]") == 7  # the title is the question's
+        assert shown.count("␛[31mred␛]52;c;QUJD␇") == 7
+        assert shown.count("<U+009B>1m") == 6
+        assert shown.count("<b>bold</b>") == 6
+        for character in "\x1b\x07\x9b\u202e\u202c":
+            assert character not in shown
+
+
+@pytest.mark.parametrize(
+    ("size", "panels", "metrics"),
+    [((120, 40), True, False), ((80, 24), False, True), ((40, 15), False, False), ((200, 60), True, False)],
+)
+async def test_the_screen_fits_small_and_large_terminals(
+    tmp_path: Path, size: tuple[int, int], panels: bool, metrics: bool
+) -> None:
+    async with chat(Parts(tmp_path, Script([THOUGHT])), size) as (app, pilot):
+        await say(pilot, "Capital?")
+        await answered(pilot, app)
+        await pilot.pause(0.3)
+        lines = screen_text(app).splitlines()
+        assert len(lines) == size[1]
+        assert all(len(line) <= size[0] for line in lines)
+        assert "The capital is Paris." in "\n".join(lines)
+        assert ("Latency" in "\n".join(lines)) == panels
+        assert (one(app, MetricsLine).region.height == 1) == metrics
+        assert one(app, Composer).size.height >= 1
+
+
+async def test_resizing_during_an_answer_keeps_everything(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script([THOUGHT]))
+    parts.allow = 20
+    async with chat(parts) as (app, pilot):
+        await say(pilot, "Capital?")
+        await wait_until(pilot, lambda: tokens_shown(app) == 20)
+        for size in ((40, 15), (200, 60), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause(0.1)
+        parts.engine.let(None)
+        await answered(pilot, app)
+        assert "The capital is Paris." in screen_text(app)
+
+
+@pytest.mark.parametrize("size", [(20, 6), (10, 3), (1, 1), (300, 100)])
+async def test_absurd_sizes_harm_nothing(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with chat(Parts(tmp_path, Script([THOUGHT])), size) as (app, pilot):
+        await say(pilot, "Capital?")
+        await answered(pilot, app)
+        await pilot.press("f1", "escape", "ctrl+g", "escape", "ctrl+o", "escape", "ctrl+b", "ctrl+r")
+        await pilot.resize_terminal(120, 40)
+        await wait_until(pilot, lambda: "The capital is Paris." in screen_text(app))
