@@ -1,4 +1,4 @@
-"""The key-value cache of one conversation, and the small state that is needed to go back in it.
+"""The key-value cache of one conversation, and what is needed to go back in it.
 
 Each layer holds the window ring (the last `window` rows of kv, slot = position mod window). A compressed
 layer also holds its compressed rows, one for `ratio` tokens, and the rows of the block that is still
@@ -6,9 +6,12 @@ open; a CSA layer holds the same once more for the indexer's keys. Everything is
 how many slots, blocks and open rows are valid, so that going back is putting the small state back and
 setting the position.
 
-Compressed rows and keys are append-only and grow geometrically up to what `max_context` needs.
+Compressed rows and keys are append-only and grow geometrically up to what `max_context` needs. A stretch of
+them can be taken out and put back (`CacheRows`); with the small state at its end (`CacheMark`) that is all
+there is to a conversation that is not in use. What is taken out is in host memory, wherever the cache is.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,25 +20,51 @@ from torch import Tensor
 from dsv4chat.kernels.kv_rows import Fp4Keys, Fp8Rows, PlainRows, Rows
 from dsv4chat.runtime.config import ModelConfig
 from dsv4chat.runtime.errors import ContextOverflowError, EngineError
-from dsv4chat.runtime.layer_cache import LayerCache
+from dsv4chat.runtime.layer_cache import BlockRows, LayerCache
 
 KV_DTYPES = ("float32", "bfloat16", "fp8")
 
 
 @dataclass(frozen=True)
 class CacheMark:
-    """The state of a cache at `position` that cannot be rewound: rings and open blocks, copied.
+    """The state of a cache at `position` that cannot be rewound, copied.
 
-    nbytes: the memory the copies take. cache and returns say which cache it belongs to, and how often
-    that had gone back when the mark was taken.
+    tensors: for each layer its ring (the valid slots), then of each open block its rows (2, open, width)
+    and, in CSA layers, the block before (2, ratio, width / 2).
     """
 
     position: int
-    rings: tuple[Tensor, ...]
-    open_blocks: tuple[list[Tensor], ...]
-    nbytes: int
-    cache: object
-    returns: int
+    tensors: tuple[Tensor, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory the copies take."""
+        return sum(t.nbytes for t in self.tensors)
+
+
+@dataclass(frozen=True)
+class CacheRows:
+    """The compressed rows of the blocks that positions start..end close, copied.
+
+    tensors: for each compressed layer its stored rows (blocks, width), then, in CSA layers, its stored keys.
+    ratios: how many tokens a row of each stands for.
+    """
+
+    start: int
+    end: int
+    tensors: tuple[Tensor, ...]
+    ratios: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory the copies take."""
+        return sum(t.nbytes for t in self.tensors)
+
+    def part(self, start: int, end: int) -> "CacheRows":
+        """The rows of a part of the positions, in memory of their own."""
+        cuts = [(start // r - self.start // r, end // r - self.start // r) for r in self.ratios]
+        parts = tuple(t[a:b].clone() for t, (a, b) in zip(self.tensors, cuts, strict=True))
+        return CacheRows(start, end, parts, self.ratios)
 
 
 class KVCache:
@@ -54,8 +83,6 @@ class KVCache:
         self.device = device
         self._position = 0
         self._busy = False
-        self._identity = object()
-        self._returned_to: list[int] = []  # every position gone back to, in order
         self.rows, self.keys = _formats(config, kv_dtype, device)
         self.layers = [
             LayerCache(config, i, self.rows, self.keys, max_context, device) for i in range(config.num_layers)
@@ -96,45 +123,110 @@ class KVCache:
         for layer in self.layers:
             for block in layer.open_blocks():
                 block.clear()
-        self._go_back(0)
+        self._go_to(0)
 
     def checkpoint(self) -> CacheMark:
-        """Copies of the state that a later step overwrites, to return to this position."""
+        """Copies of the state that a later step overwrites, to return to this position.
+
+        Raises EngineError after an interrupted step.
+        """
         if self._busy:
             raise EngineError("A step on this cache was interrupted; restore a mark or clear it first.")
         position = self._position
-        rings = tuple(layer.ring[: min(position, layer.size)].clone() for layer in self.layers)
-        blocks = tuple(block.save(position) for layer in self.layers for block in layer.open_blocks())
-        nbytes = sum(t.nbytes for t in rings) + sum(t.nbytes for saved in blocks for t in saved)
-        return CacheMark(position, rings, blocks, nbytes, self._identity, len(self._returned_to))
+        return CacheMark(position, tuple(_copy(part) for part in self._small_state(position)))
 
+    @torch.inference_mode()
     def restore(self, mark: CacheMark) -> None:
-        """Go back to `mark`, which must lie on the way to the present position.
+        """Go to `mark`. The rows of the blocks below it must be here: unchanged, or put back.
 
-        Raises EngineError for a mark of another cache, of a later position, or of a continuation that was
-        abandoned by going back before it: the rows it relies on are not there.
+        Raises EngineError (nothing is changed) for a mark of a cache of other sizes.
         """
-        if mark.cache is not self._identity:
-            raise EngineError("This mark belongs to another cache; feed the tokens again.")
-        if mark.position > self._position or any(
-            p < mark.position for p in self._returned_to[mark.returns :]
-        ):
+        if mark.position > self.max_context:
             raise EngineError(
-                f"The cache no longer holds the {mark.position} tokens of this mark; feed them again."
+                f"A cache of {self.max_context} tokens cannot hold the {mark.position} of this mark."
             )
-        saved = iter(mark.open_blocks)
-        for layer, ring in zip(self.layers, mark.rings, strict=True):
-            layer.ring[: ring.shape[0]] = ring
-            if layer.values is not layer.ring:
-                layer.values[: ring.shape[0]] = layer.rows.load(ring)
-            for block in layer.open_blocks():
-                block.load(next(saved))
-        self._go_back(mark.position)
+        places = self._small_state(mark.position)
+        _check_alike(mark.tensors, [(place.shape, place.dtype) for place in places])
+        for saved, place in zip(mark.tensors, places, strict=True):
+            place.copy_(saved)
+        for layer in self.layers:
+            layer.unpack_window(mark.position)
+        self._go_to(mark.position)
 
-    def _go_back(self, position: int) -> None:
-        self._returned_to.append(position)
+    def take_rows(self, start: int, end: int) -> CacheRows:
+        """Copies of the rows of the blocks that positions start..end close; all of them have been fed."""
+        copies = tuple(_copy(blocks.stored[start // r : end // r]) for blocks, r in self._blocks())
+        return CacheRows(start, end, copies, self.ratios)
+
+    @property
+    def ratios(self) -> tuple[int, ...]:
+        """How many tokens a row stands for, of all append-only rows in their order."""
+        return tuple(ratio for _, ratio in self._blocks())
+
+    @torch.inference_mode()
+    def put_rows(self, rows: CacheRows) -> None:
+        """Write rows back into their places; a `restore` at or after their end must follow.
+
+        Raises EngineError (nothing is changed) for rows of a cache of other sizes.
+        """
+        _check_alike(
+            rows.tensors,
+            [
+                (
+                    torch.Size((rows.end // ratio - rows.start // ratio, blocks.format.width)),
+                    blocks.format.dtype,
+                )
+                for blocks, ratio in self._blocks()
+            ],
+        )
+        self._busy = True
+        for (blocks, ratio), stored in zip(self._blocks(), rows.tensors, strict=True):
+            blocks.put(rows.start // ratio, stored.to(self.device))
+
+    def row_bytes(self, start: int, end: int) -> int:
+        """Bytes that the rows of the blocks which positions start..end close take."""
+        return sum(
+            (end // ratio - start // ratio) * blocks.format.width * blocks.format.dtype.itemsize
+            for blocks, ratio in self._blocks()
+        )
+
+    @property
+    def small_bytes(self) -> int:
+        """Bytes of the rings and open blocks."""
+        rings = sum(layer.ring.nbytes for layer in self.layers)
+        blocks = (block for layer in self.layers for block in layer.open_blocks())
+        return rings + sum(t.nbytes for block in blocks for t in block.tensors())
+
+    def _small_state(self, position: int) -> list[Tensor]:
+        """Views of everything that is not append-only, as far as it is valid at `position`."""
+        parts = []
+        for layer in self.layers:
+            parts.append(layer.ring[: min(position, layer.size)])
+            for block in layer.open_blocks():
+                parts += block.state(position)
+        return parts
+
+    def _blocks(self) -> Iterator[tuple[BlockRows, int]]:
+        """All append-only rows, and how many tokens a row of them stands for."""
+        for layer in self.layers:
+            for blocks in (layer.blocks, layer.keys):
+                if blocks is not None:
+                    yield blocks, layer.ratio
+
+    def _go_to(self, position: int) -> None:
         self._position = position
         self._busy = False
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    """A compact copy in host memory."""
+    return tensor.to("cpu", copy=True, memory_format=torch.contiguous_format)
+
+
+def _check_alike(given: Sequence[Tensor], wanted: list[tuple[torch.Size, torch.dtype]]) -> None:
+    """Raises EngineError unless shapes and types are as wanted, one by one."""
+    if [(t.shape, t.dtype) for t in given] != wanted:
+        raise EngineError("This state belongs to a cache of other sizes; feed the tokens again.")
 
 
 def _formats(config: ModelConfig, kv_dtype: str, device: torch.device) -> tuple[Rows, Rows]:

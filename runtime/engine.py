@@ -10,7 +10,6 @@ Ids in, ids out; text is the encoder's business. One caller at a time.
 
 import operator
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +20,18 @@ from torch import Tensor
 from dsv4chat.assets import demo_path
 from dsv4chat.encoding import EncodingError, Tokenizer
 from dsv4chat.runtime.cache import KVCache
+from dsv4chat.runtime.cache_folder import DISK_BYTES, CacheFolder
 from dsv4chat.runtime.checkpoint import Checkpoint
 from dsv4chat.runtime.config import ModelConfig
+from dsv4chat.runtime.conversations import (
+    MEMORY_BYTES,
+    ConversationFigures,
+    Conversations,
+    Resumed,
+    SaveFigures,
+)
 from dsv4chat.runtime.errors import ContextOverflowError, EngineError, TokenizerMissingError
+from dsv4chat.runtime.fingerprint import fingerprint
 from dsv4chat.runtime.generation import PrefillProgress, Token, TurnReport, TurnRequest, run_turn
 from dsv4chat.runtime.model import Model
 from dsv4chat.runtime.placement import choose_device, choose_dtype, choose_kv_dtype
@@ -32,7 +40,6 @@ from dsv4chat.runtime.sampler import check_params, with_seed
 from dsv4chat.runtime.session import Session
 
 DEFAULT_CONTEXT = 32_768
-MAX_CONVERSATIONS = 4
 
 LoadProgress = Callable[[int, int, int, int], None]
 
@@ -56,14 +63,29 @@ class Engine:
     """See the module's example. Made by `Engine.load`."""
 
     def __init__(
-        self, model: Model, info: EngineInfo, tokenizer: Tokenizer | None, no_tokenizer: str = ""
+        self,
+        model: Model,
+        info: EngineInfo,
+        tokenizer: Tokenizer | None,
+        no_tokenizer: str = "",
+        *,
+        cache_memory: int | None = None,
+        cache_folder: str | Path | None = None,
+        cache_disk: int | None = None,
     ) -> None:
         self.model = model
         self.info = info
         self.tokenizer = tokenizer
         self.last_turn = TurnReport()
         self._no_tokenizer = no_tokenizer
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        cache = KVCache(self.config, info.kv_dtype, info.max_context, model.device)
+        folder = None
+        if cache_folder is not None:
+            made_by = fingerprint(info.path, info.kv_dtype, info.dtype, model.device.type)
+            disk = DISK_BYTES if cache_disk is None else cache_disk
+            folder = CacheFolder(Path(cache_folder).expanduser(), made_by, info.model, cache.ratios, disk)
+        memory = MEMORY_BYTES if cache_memory is None else cache_memory
+        self.conversations = Conversations(model, cache, folder, memory)
 
     @classmethod
     def load(
@@ -74,6 +96,9 @@ class Engine:
         kv_dtype: str = "auto",
         max_context: int | None = None,
         progress: LoadProgress | None = None,
+        cache_memory: int | None = None,
+        cache_folder: str | Path | None = None,
+        cache_disk: int | None = None,
     ) -> "Engine":
         """Load a checkpoint folder of any spelling and format, or "demo".
 
@@ -81,6 +106,9 @@ class Engine:
         auto is float32 on a CPU. kv_dtype: auto | float32 | bfloat16 | fp8; auto is fp8, 4-bit index keys.
         max_context: the most ids a conversation may have; by default the model's own limit, at most 32,768.
         progress: called with (bytes done, bytes in all, tensors done, tensors in all).
+        cache_memory: bytes that conversations may take in host memory while they are not in use; 2 GiB.
+        cache_folder: where what does not fit there goes, and what is saved; by default it is forgotten.
+        cache_disk: bytes that the folder may take, for all models together; 8 GiB.
 
         Raises ConfigError, CheckpointError (something is wrong with the files), EngineError (a value that is
         not in these lists, no such device).
@@ -92,6 +120,8 @@ class Engine:
         storage = choose_kv_dtype(kv_dtype)
         if max_context is not None and max_context < 1:
             raise EngineError(f"max_context is {max_context}; it must be 1 or more.")
+        if min(cache_memory or 0, cache_disk or 0) < 0:
+            raise EngineError("cache_memory and cache_disk are numbers of bytes, 0 or more.")
         checkpoint = Checkpoint.open(folder)
         loaded = Model.load(checkpoint, place, precision, progress)
         tokenizer, problem = _tokenizer(folder)
@@ -106,7 +136,15 @@ class Engine:
             max_context=max_context or min(loaded.config.max_position, DEFAULT_CONTEXT),
             load_seconds=time.perf_counter() - started,
         )
-        return cls(loaded, info, tokenizer, problem)
+        return cls(
+            loaded,
+            info,
+            tokenizer,
+            problem,
+            cache_memory=cache_memory,
+            cache_folder=cache_folder,
+            cache_disk=cache_disk,
+        )
 
     @property
     def config(self) -> ModelConfig:
@@ -174,18 +212,32 @@ class Engine:
         )
         return self._turn(conversation, request, should_stop or _never, on_prefill or _ignore)
 
-    def drop(self, conversation: str) -> None:
-        """Forget a conversation's cache."""
-        self._sessions.pop(conversation, None)
-
     def session(self, conversation: str = "default") -> Session:
-        """A conversation's session, made if need be; the least recently used makes room for it."""
-        if conversation not in self._sessions:
-            while len(self._sessions) >= MAX_CONVERSATIONS:
-                self._sessions.popitem(last=False)
-            self._sessions[conversation] = Session(self.model, self.info.kv_dtype, self.info.max_context)
-        self._sessions.move_to_end(conversation)
-        return self._sessions[conversation]
+        """A conversation's session; made if need be, from its saved files if it has some."""
+        return self.conversations.session(conversation)
+
+    def reusable(self, ids: Sequence[int] | Tensor, conversation: str = "default") -> int:
+        """How many ids of a turn's prompt would not have to be fed. Errors as for `generate`."""
+        return self.session(conversation).reusable(self._checked(ids))
+
+    def save(self, conversation: str = "default") -> SaveFigures:
+        """Write to the cache folder what is new in a conversation. Raises SavedCacheError."""
+        return self.conversations.save(conversation)
+
+    def resume(self, conversation: str = "default") -> Resumed:
+        """Bring a conversation from the cache folder to where it was when it was saved, ready to go on.
+
+        `generate` does so by itself; this is for doing it ahead. Never fails: what cannot be read is told.
+        """
+        return self.conversations.resume(conversation)
+
+    def drop(self, conversation: str) -> None:
+        """Forget a conversation's cache, in memory and on disk."""
+        self.conversations.drop(conversation)
+
+    def stats(self) -> list[ConversationFigures]:
+        """Where the caches of the conversations used so far are, and their bytes; the last used one first."""
+        return self.conversations.figures()
 
     def _turn(
         self,
@@ -194,8 +246,14 @@ class Engine:
         should_stop: Callable[[], bool],
         on_prefill: PrefillProgress,
     ) -> Iterator[Token]:
-        self.last_turn = TurnReport()
-        yield from run_turn(self.session(conversation), request, self.last_turn, should_stop, on_prefill)
+        report = self.last_turn = TurnReport()
+        session = self.session(conversation)
+        try:
+            yield from run_turn(session, request, report, should_stop, on_prefill)
+        finally:
+            self.conversations.settle()
+            report.room = self.info.max_context - session.position
+            report.notices += session.take_notices()
 
     def _checked(self, ids: Sequence[int] | Tensor) -> list[int]:
         try:

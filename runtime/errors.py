@@ -23,3 +23,7 @@ class ContextOverflowError(EngineError):
 
 class SamplingError(EngineError):
     """Sampling parameters out of range, or logits that cannot be sampled (NaN, all -inf)."""
+
+
+class SavedCacheError(EngineError):
+    """A saved cache cannot be used or written: damaged, gone, of another model or version, no room."""

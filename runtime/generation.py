@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from dsv4chat.encoding import Tokenizer
 from dsv4chat.runtime.errors import EngineError
 from dsv4chat.runtime.protocol import Alternative, SamplingParams
-from dsv4chat.runtime.sampler import Sampled, sample
+from dsv4chat.runtime.sampler import Sampled
 from dsv4chat.runtime.session import Session
+from dsv4chat.runtime.steps import steps_for
 
 PrefillProgress = Callable[[int, int, int], None]
 
@@ -38,12 +39,15 @@ class TurnReport:
     """What a turn did. Final once its iterator has ended.
 
     reused: ids of the prompt found in the cache; prefilled: ids fed before the first token was sampled.
+    restored: where the state of the reused ids was: "memory", "disk", or "none" when nothing was reused.
     reason: "stop" (end token), "length" (max_tokens or context), "stopped" (on request), "failed".
     stop_id: the sampled stop token, which was neither handed out nor fed.
     tail: U+FFFD if the text ended inside a character.
     ttft_ms: to the first token; of it prefill_ms for all but the prompt's last id, first_decode_ms for that.
         Both None when the turn ended before a token was sampled.
     chunks: sizes of all chunks, from position 0, that led to the cache's state at the end.
+    room: ids that still fit into the context after it.
+    notices: sentences about saved caches that could not be used or written.
     """
 
     prompt_tokens: int = 0
@@ -59,6 +63,9 @@ class TurnReport:
     decode_ms: float = 0.0
     seed: int | None = None
     chunks: tuple[int, ...] = ()
+    restored: str = "none"
+    room: int = 0
+    notices: list[str] = field(default_factory=list)
 
     @property
     def tokens_per_second(self) -> float:
@@ -78,6 +85,16 @@ class TurnRequest:
     boundaries: Sequence[int] = ()
     alternatives: int = 0
 
+    @property
+    def vocab_limit(self) -> int | None:
+        """Ids from here on have no token and are never chosen."""
+        return self.tokenizer.vocab_size if self.tokenizer else None
+
+    @property
+    def stops(self) -> frozenset[int]:
+        """The ids that end this turn."""
+        return frozenset() if self.params.ignore_eos else self.stop_ids
+
 
 def run_turn(
     session: Session,
@@ -94,19 +111,22 @@ def run_turn(
     clock = _Clock()
     ids, tokenizer = request.ids, request.tokenizer
     decoder = tokenizer.decoder() if tokenizer else None
-    history = list(ids)
     try:
         plan = session.prepare(ids, request.boundaries)
         report.prompt_tokens, report.reused, report.seed = len(ids), plan.reused, request.params.seed
+        report.restored = plan.source
         to_feed = len(ids) - plan.reused
         on_prefill(0, to_feed, plan.reused)
+        steps = steps_for(session, request, plan.turn)
         for size in plan.chunks:
             if should_stop():
                 return
             if session.position == len(ids) - 1:
                 report.prefill_ms = clock.elapsed()
                 clock.lap()
-            output = session.feed(ids[session.position : session.position + size], plan.turn)
+                steps.start()
+            else:
+                session.feed(ids[session.position : session.position + size], plan.turn)
             report.prefilled += size
             on_prefill(report.prefilled, to_feed, plan.reused)
         while True:
@@ -115,31 +135,23 @@ def run_turn(
                 return
             if should_stop():
                 return
-            choice = sample(
-                output.logits[-1],
-                history,
-                request.params,
-                report.tokens,
-                vocab_limit=tokenizer.vocab_size if tokenizer else None,
-                alternatives=request.alternatives,
-            )
-            residual = output.residual.tolist()
+            choice = steps.next()
+            sampled = choice.sampled
             milliseconds = clock.lap()
             report.decode_ms += milliseconds
             if report.ttft_ms is None:
                 report.first_decode_ms, report.ttft_ms = milliseconds, clock.elapsed()
-            if choice.id in request.stop_ids and not request.params.ignore_eos:
-                report.reason, report.stop_id = "stop", choice.id
+            if choice.stops:
+                report.reason, report.stop_id = "stop", sampled.id
                 return
             report.tokens += 1
-            history.append(choice.id)
             token = Token(
-                id=choice.id,
-                text=decoder.push(choice.id) if decoder else "",
+                id=sampled.id,
+                text=decoder.push(sampled.id) if decoder else "",
                 milliseconds=milliseconds,
-                logprob=choice.logprob,
-                residual=residual,
-                alternatives=_alternatives(choice, tokenizer),
+                logprob=sampled.logprob,
+                residual=choice.residual,
+                alternatives=_alternatives(sampled, tokenizer),
             )
             # A token that was handed out is fed even when it is the last one, whoever ended the turn: the
             # next turn then prefills only what is new.
@@ -147,10 +159,10 @@ def run_turn(
                 yield token
             except GeneratorExit:
                 with suppress(EngineError):  # another turn has begun: nothing to keep
-                    session.feed([token.id], plan.turn)
+                    steps.keep()
                 raise
             clock.lap()
-            output = session.feed([token.id], plan.turn)
+            steps.keep()
     except GeneratorExit:
         raise
     except BaseException:

@@ -33,15 +33,10 @@ class OpenBlock:
             self.previous[0] = 0.0
             self.previous[1] = -torch.inf
 
-    def save(self, position: int) -> list[Tensor]:
-        """Copies of what is valid at `position`."""
-        used = self.rows[:, : position % self.ratio].clone()
-        return [used] if self.previous is None else [used, self.previous.clone()]
-
-    def load(self, saved: list[Tensor]) -> None:
-        self.rows[:, : saved[0].shape[1]] = saved[0]
-        if self.previous is not None:
-            self.previous.copy_(saved[1])
+    def state(self, position: int) -> list[Tensor]:
+        """Views of what is valid at `position`."""
+        used = self.rows[:, : position % self.ratio]
+        return [used] if self.previous is None else [used, self.previous]
 
     def tensors(self) -> list[Tensor]:
         return [self.rows] if self.previous is None else [self.rows, self.previous]
@@ -65,6 +60,16 @@ class BlockRows:
     def _plain(self) -> bool:
         return self.format.dtype == torch.float32
 
+    def hold(self, capacity: int) -> None:
+        """Make room for `capacity` rows and keep no float32 copies: for one who writes to `stored` himself.
+
+        It may be one row more than `limit`: of a block that is never closed.
+        """
+        self.limit = max(self.limit, capacity)
+        self.unpacked_limit = self.limit if self._plain else 0
+        self.stored = _grown(self.stored, self.stored.shape[0], capacity, capacity)
+        self.unpacked = self.stored if self._plain else self.unpacked[:0]
+
     def write(self, first: int, rows: Tensor) -> None:
         """Store rows (m, d) float32 as blocks first..first + m."""
         stored = self.format.store(rows)
@@ -81,6 +86,11 @@ class BlockRows:
             kept = min(end, self.unpacked_limit)
             self.unpacked = _grown(self.unpacked, first, kept, self.unpacked_limit)
             self.unpacked[first:kept] = values[: kept - first]
+
+    def put(self, first: int, stored: Tensor) -> None:
+        """Put stored rows (m, width) back as blocks first..first + m."""
+        if stored.shape[0]:
+            self.write_rounded(first, stored, stored if self._plain else self.format.load(stored))
 
     def load(self, count: int) -> Tensor:
         """The first `count` rows as float32 (count, d); not to be written to."""
@@ -161,6 +171,12 @@ class LayerCache:
         self.ring.index_copy_(0, slots, stored[-count:])
         if self.values is not self.ring:
             self.values.index_copy_(0, slots, values[-count:])
+
+    def unpack_window(self, position: int) -> None:
+        """Bring the values in line with a ring that was written to, as far as it is valid at `position`."""
+        if self.values is not self.ring:
+            count = min(position, self.size)
+            self.values[:count] = self.rows.load(self.ring[:count])
 
     def open_blocks(self) -> Iterator[OpenBlock]:
         for block in (self.open_block, self.open_key):

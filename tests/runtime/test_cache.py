@@ -1,6 +1,7 @@
 """The cache: going back is exact, marks are small, rows grow in chunks, limits are told in a sentence."""
 
 import random
+from itertools import pairwise
 
 import pytest
 import torch
@@ -148,8 +149,7 @@ def test_a_mark_is_small_and_knows_its_size() -> None:
     for position in (128, 128 * 5 + 127):
         cache._position = position
         mark = cache.checkpoint()
-        held = [*mark.rings, *(tensor for saved in mark.open_blocks for tensor in saved)]
-        assert mark.nbytes == sum(tensor.numel() * tensor.element_size() for tensor in held)
+        assert mark.nbytes == sum(tensor.numel() * tensor.element_size() for tensor in mark.tensors)
         sizes[position] = mark.nbytes
     rings = 61 * 128 * 584
     # A CSA block before: 4 rows of kv and gate, for attention (512) and for the indexer (128).
@@ -218,23 +218,54 @@ def test_the_context_ends_exactly_where_it_was_set(models: dict[str, Model]) -> 
     assert torch.equal(model.forward(ids[:40], cache, "all").logits, feed(model, ids[:40], [40], "fp8"))
 
 
-def test_marks_that_cannot_be_returned_to_are_refused(models: dict[str, Model]) -> None:
+@pytest.mark.parametrize("kv_dtype", KV_DTYPES)
+@pytest.mark.parametrize("pattern", ["pro", "flash"])
+def test_rows_taken_out_and_put_into_another_cache_go_on_bitwise(
+    models: dict[str, Model], pattern: str, kv_dtype: str
+) -> None:
+    """In pieces cut anywhere, block ends or not; the cache they come from has gone on differently."""
+    model = models[pattern]
+    ids, other = random_ids(420, 160, 6), random_ids(50, 160, 7)
+    for cuts in ([0, 300], [0, 1, 130, 131, 300], [0, 127, 128, 256, 300], [0, 3, 300]):
+        cache = KVCache(model.config, kv_dtype, 500, CPU)
+        model.forward(ids[:300], cache)
+        mark = cache.checkpoint()
+        pieces = [cache.take_rows(a, b) for a, b in pairwise(cuts)]
+        expected = [model.forward(ids[300:301], cache).logits, model.forward(ids[301:], cache, "all").logits]
+        other_cache = KVCache(model.config, kv_dtype, 500, CPU)
+        model.forward(other, other_cache)
+        for piece in pieces:
+            assert piece.nbytes == cache.row_bytes(piece.start, piece.end)
+            other_cache.put_rows(piece)
+        other_cache.restore(mark)
+        assert torch.equal(model.forward(ids[300:301], other_cache).logits, expected[0])
+        assert torch.equal(model.forward(ids[301:], other_cache, "all").logits, expected[1])
+
+
+def test_a_part_of_rows_is_what_a_cache_gives_for_it(models: dict[str, Model]) -> None:
+    cache = KVCache(models["pro"].config, "fp8", 500, CPU)
+    models["pro"].forward(random_ids(300, 160, 8), cache)
+    rows = cache.take_rows(3, 290)
+    for start, end in ((3, 290), (3, 4), (127, 129), (128, 256), (5, 5)):
+        part, expected = rows.part(start, end), cache.take_rows(start, end)
+        assert len(part.tensors) == len(expected.tensors) == len(part.ratios)
+        assert all(torch.equal(a, b) for a, b in zip(part.tensors, expected.tensors, strict=True))
+
+
+def test_state_of_another_size_is_refused(models: dict[str, Model]) -> None:
     model = models["pro"]
-    ids = random_ids(60, 160, 6)
-    cache = KVCache(model.config, "fp8", 100, CPU)
-    model.forward(ids[:20], cache)
-    early = cache.checkpoint()
-    model.forward(ids[20:40], cache)
-    late = cache.checkpoint()
-    cache.restore(early)
-    with pytest.raises(EngineError, match="feed them again"):
-        cache.restore(late)  # a later position
-    model.forward(ids, cache)
-    with pytest.raises(EngineError, match="feed them again"):
-        cache.restore(late)  # an abandoned continuation
-    cache.restore(early)
-    with pytest.raises(EngineError, match="another cache"):
-        KVCache(model.config, "fp8", 100, CPU).restore(early)
+    cache, smaller = KVCache(model.config, "fp8", 100, CPU), KVCache(model.config, "fp8", 30, CPU)
+    plain = KVCache(model.config, "float32", 100, CPU)
+    model.forward(random_ids(60, 160, 6), cache)
+    expected = model.forward(random_ids(9, 160, 7), plain, "all").logits
+    with pytest.raises(EngineError, match="cannot hold the 60"):
+        smaller.restore(cache.checkpoint())
+    for give in (lambda: plain.restore(cache.checkpoint()), lambda: plain.put_rows(cache.take_rows(0, 60))):
+        with pytest.raises(EngineError, match="other sizes"):
+            give()
+    assert plain.position == 9
+    plain.clear()
+    assert torch.equal(model.forward(random_ids(9, 160, 7), plain, "all").logits, expected)
 
 
 def test_a_step_that_broke_off_leaves_a_cache_that_must_go_back(

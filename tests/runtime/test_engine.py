@@ -255,17 +255,6 @@ def test_a_turn_overtaken_in_its_own_conversation_says_so(engine):
         next(first)
 
 
-def test_the_least_recently_used_conversation_makes_room(engine):
-    for name in "abcd":
-        list(engine.generate([1, 2, 3], GREEDY, conversation=name))
-    list(engine.generate([1, 2, 3], GREEDY, conversation="a"))
-    list(engine.generate([1, 2, 3], GREEDY, conversation="e"))
-    list(engine.generate([1, 2, 3], GREEDY, conversation="a"))
-    assert engine.last_turn.reused == 2
-    list(engine.generate([1, 2, 3], GREEDY, conversation="b"))
-    assert engine.last_turn.reused == 0
-
-
 def test_logits_leave_the_warm_conversation_alone(engine):
     ids = random_ids(23, 50)
     answer = ids_of(engine.generate(ids, GREEDY))
