@@ -113,9 +113,11 @@ class Decoding:
         self._read += 1
         return record
 
-    def capture(self, bucket: int, sections: Sections | None = None) -> torch.cuda.CUDAGraph:
+    def capture(
+        self, bucket: int, sections: Sections | None = None, keep: bool = False
+    ) -> torch.cuda.CUDAGraph:
         """A graph of the step. Running it once before, which capturing needs, leaves everything as it is: a
-        step that is not alive writes only what the next one writes again.
+        step that is not alive writes only what the next one writes again. keep: the graph can be looked into.
         """
         device = self.cache.device
         stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
@@ -126,7 +128,7 @@ class Decoding:
         with torch.cuda.stream(stream):
             self._run(bucket)
         stream.synchronize()
-        graph = torch.cuda.CUDAGraph()
+        graph = torch.cuda.CUDAGraph(keep_graph=keep)
         self._pool = self._pool or torch.cuda.graph_pool_handle()
         with torch.cuda.graph(graph, pool=self._pool, stream=stream):
             self._run(bucket, sections)

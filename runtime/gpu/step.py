@@ -9,11 +9,11 @@ The formulae are those of `runtime.model`; every function here runs on any devic
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels import hyper_connections as mhc
 from dsv4chat.kernels.cute.operations import Operations
-from dsv4chat.kernels.norms import rms_norm
+from dsv4chat.kernels.step_operations import ConnectionWeights
 from dsv4chat.runtime.block import Block
 from dsv4chat.runtime.cache import KVCache
+from dsv4chat.runtime.config import ModelConfig
 from dsv4chat.runtime.gpu.attention import StepAttention
 from dsv4chat.runtime.gpu.moe import StepMoE
 from dsv4chat.runtime.gpu.moment import Moment
@@ -22,32 +22,21 @@ from dsv4chat.runtime.gpu.record import Records
 from dsv4chat.runtime.gpu.sampler import CHOSEN, Kind, choose
 from dsv4chat.runtime.gpu.sections import Sections
 from dsv4chat.runtime.gpu.state import StepState
-from dsv4chat.runtime.layer_cache import LayerCache
+from dsv4chat.runtime.hyper_connections import HyperConnection
 from dsv4chat.runtime.model import Model
 
 
 class StepLayer:
-    """One layer."""
+    """One layer, and the passages of the residual streams into its sublayers."""
 
     def __init__(self, block: Block, operations: Operations) -> None:
-        self.block = block
+        config = block.config
+        into_attention = weights_of(block.attention_connection, block.attention_norm, config)
+        into_moe = weights_of(block.moe_connection, block.moe_norm, config)
+        self.into_attention = operations.connection(into_attention)
         self.attention = StepAttention(block.attention, operations)
+        self.into_moe = operations.connection(into_moe)
         self.moe = StepMoE(block.moe, operations)
-
-    def forward(self, streams: Tensor, cache: LayerCache, moment: Moment, sections: Sections) -> Tensor:
-        """streams (1, s, hidden) -> streams after this layer."""
-        block, config = self.block, self.block.config
-        x, post, comb = block.attention_connection.enter(streams, config)
-        x = rms_norm(x, block.attention_norm, config.norm_eps)
-        sections.end("hyper-connections")
-        out = self.attention.forward(x, cache, moment, sections)
-        streams = mhc.expand(streams, post, comb, out)
-        x, post, comb = block.moe_connection.enter(streams, config)
-        x = rms_norm(x, block.moe_norm, config.norm_eps)
-        sections.end("hyper-connections")
-        streams = mhc.expand(streams, post, comb, self.moe.forward(x, moment, sections))
-        sections.end("hyper-connections")
-        return streams
 
 
 class DecodeStep:
@@ -56,7 +45,9 @@ class DecodeStep:
     def __init__(self, model: Model, operations: Operations | None = None) -> None:
         operations = operations or Operations(None)
         self.model = model
+        self.operations = operations
         self.layers = [StepLayer(block, operations) for block in model.layers]
+        self.into_head = operations.connection(weights_of(model.head_connection, model.norm, model.config))
         self.lm_head = Projections(operations, [model.lm_head])
 
     @torch.inference_mode()
@@ -71,15 +62,38 @@ class DecodeStep:
         moment = Moment(state, model.frequencies, bucket)
         streams = model.embedding.index_select(0, moment.token)[:, None, :]
         streams = streams.expand(-1, model.config.hc_mult, -1)
+        residual = torch.empty(len(self.layers) + 1, device=streams.device)  # first: the embedding's
         sections.end("embedding, rotations")
-        largest = []
-        for layer, layer_cache in zip(self.layers, cache.layers, strict=True):
-            streams = layer.forward(streams, layer_cache, moment, sections)
-            largest.append(streams.abs().amax())
-            sections.end("|X|")
-        (logits,) = self.lm_head(model.merged(streams))
+        out = gates = None
+        for number, (layer, layer_cache) in enumerate(zip(self.layers, cache.layers, strict=True)):
+            peak = residual[number : number + 1]
+            streams, x, gates = layer.into_attention(streams, out, gates, peak)
+            sections.end("hyper-connections")
+            out = layer.attention.forward(x, layer_cache, moment, sections)
+            streams, x, gates = layer.into_moe(streams, out, gates)
+            sections.end("hyper-connections")
+            out = layer.moe.forward(x, moment, sections)
+        _, x, _ = self.into_head(streams, out, gates, residual[-1:])
+        (logits,) = self.lm_head(x)
         sections.end("head")
-        return logits, torch.stack(largest).float()
+        return logits, residual[1:]
+
+    @torch.inference_mode()
+    def tail(
+        self,
+        streams: Tensor,
+        out: Tensor,
+        gates: Tensor,
+        state: StepState,
+        records: Records,
+        kind: Kind,
+        vocab_limit: int | None,
+    ) -> None:
+        """The step from the last layer's output on, as `run` does it, to be timed alone."""
+        residual = torch.zeros(len(self.layers) + 1, device=streams.device)
+        _, x, _ = self.into_head(streams, out, gates, residual[-1:])
+        (logits,) = self.lm_head(x)
+        self._choose(logits, residual[1:], state, records, kind, vocab_limit)
 
     @torch.inference_mode()
     def run(
@@ -96,7 +110,31 @@ class DecodeStep:
         sections = sections or Sections()
         state.feed()
         logits, residual = self.forward(cache, state, bucket, sections)
+        self._choose(logits, residual, state, records, kind, vocab_limit)
+        sections.end("sampling, record")
+
+    def _choose(
+        self,
+        logits: Tensor,
+        residual: Tensor,
+        state: StepState,
+        records: Records,
+        kind: Kind,
+        vocab_limit: int | None,
+    ) -> None:
         chosen, outcome, report = choose(logits[0, :vocab_limit], state, kind)
         records.write(state.number, outcome, chosen, report, residual)
         state.advance(chosen, outcome == CHOSEN)
-        sections.end("sampling, record")
+
+
+def weights_of(connection: HyperConnection, norm: Tensor, config: ModelConfig) -> ConnectionWeights:
+    """A hyper-connection and the norm behind it, for the operations."""
+    return ConnectionWeights(
+        connection.fn,
+        connection.scale,
+        connection.base,
+        norm,
+        config.norm_eps,
+        config.hc_eps,
+        config.sinkhorn_rounds,
+    )
