@@ -8,12 +8,13 @@ child ends itself. When the child ends in any way, every waiting call here raise
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from dsv4chat.engine_errors import EngineDied, EngineFailed
+from dsv4chat.engine_process_caches import EngineCaches
 from dsv4chat.engine_process_child import Process, end_child, how_it_ended, start_child
 from dsv4chat.engine_process_heartbeat import BEAT_SECONDS, Hang, Heartbeat
 from dsv4chat.engine_process_waiting import Waiting
@@ -41,6 +42,7 @@ from dsv4chat.runtime.protocol import (
     frame,
     read_reply,
 )
+from dsv4chat.runtime.protocol_conversations import CacheAnswer
 
 __all__ = ["EngineDied", "EngineFailed", "EngineProcess", "Hang"]
 
@@ -48,7 +50,10 @@ HELLO_SECONDS = 60.0
 
 
 class EngineProcess:
-    """One child process with one model. All methods belong to one asyncio loop."""
+    """One child process with one model. All methods belong to one asyncio loop.
+
+    caches: what can be asked about the caches of conversations. ready: the loaded model.
+    """
 
     def __init__(
         self,
@@ -67,6 +72,7 @@ class EngineProcess:
         self._waiting: Waiting | None = None
         self._heartbeat = Heartbeat()
         self._tasks: list[asyncio.Task[None]] = []
+        self.caches = EngineCaches(self._answer)
         self._closing = False
         self.log_path: Path = Path()
         self.ready: Ready | None = None
@@ -194,13 +200,8 @@ class EngineProcess:
 
     async def ping(self, timeout: float = 5.0) -> float:
         """Milliseconds until the child answers, also during a turn. Raises TimeoutError, EngineDied."""
-        number, answer = self._started().question()
         started = time.perf_counter()
-        try:
-            self._send(Ping(number=number))
-            await asyncio.wait_for(answer, timeout)
-        finally:
-            answer.cancel()
+        await asyncio.wait_for(self._answer(lambda number: Ping(number=number)), timeout)
         return (time.perf_counter() - started) * 1000
 
     async def close(self) -> None:
@@ -237,6 +238,15 @@ class EngineProcess:
                 "EngineError", "The engine's process is not running; start it first."
             )
         return self._waiting
+
+    async def _answer(self, request: Callable[[int], Request]) -> Pong | CacheAnswer:
+        """The answer to a request that has one, whenever what was asked before it is done."""
+        number, answer = self._started().question()
+        try:
+            self._send(request(number))
+            return await answer
+        finally:
+            answer.cancel()
 
     def _send(self, request: Request) -> None:
         waiting = self._started()

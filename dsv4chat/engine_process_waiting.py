@@ -4,8 +4,9 @@ import asyncio
 import itertools
 from typing import Any
 
-from dsv4chat.engine_errors import EngineDied
-from dsv4chat.runtime.protocol import Failed, Finished, Hello, Loading, Prefill, Ready, Reply, Token
+from dsv4chat.engine_errors import EngineDied, EngineFailed
+from dsv4chat.runtime.protocol import Failed, Finished, Hello, Loading, Pong, Prefill, Ready, Reply, Token
+from dsv4chat.runtime.protocol_conversations import CacheAnswer
 
 LoadItem = Loading | Ready | Failed | EngineDied
 TurnItem = Prefill | Token | Finished | Failed | EngineDied
@@ -44,7 +45,9 @@ class Waiting:
 
     def dispatch(self, reply: Reply) -> None:
         """Give a reply to who waits for it; what nobody waits for any more is dropped."""
-        if isinstance(reply, Prefill | Token | Finished) or (
+        if isinstance(reply, Failed) and reply.number is not None:
+            self._settle(reply.number, EngineFailed(reply.kind, reply.message))
+        elif isinstance(reply, Prefill | Token | Finished) or (
             isinstance(reply, Failed) and reply.turn is not None
         ):
             queue = None if reply.turn is None else self.turns.get(reply.turn)
@@ -57,9 +60,16 @@ class Waiting:
             if not self.hello.done():
                 self.hello.set_result(reply)
         else:
-            future = self._answers.get(reply.number)
-            if future is not None and not future.done():
-                future.set_result(reply)
+            self._settle(reply.number, reply)
+
+    def _settle(self, number: int, answer: Pong | CacheAnswer | EngineFailed) -> None:
+        future = self._answers.get(number)
+        if future is None or future.done():
+            return
+        if isinstance(answer, EngineFailed):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
 
     def tell_everyone(self, death: EngineDied) -> None:
         """The child is gone: end every wait with that."""

@@ -5,7 +5,8 @@ It serves the messages of runtime/protocol.py over the inherited socket N. One t
 whatever the reason, the process ends at once: an app that was killed leaves nothing behind.
 
 Standard output and error are FILE. A flood of output moves it to FILE.1 and starts it again. The parts:
-child_log.py (that), child_progress.py (of a load), child_errors.py (sentences for errors nobody foresaw).
+child_log.py (that), child_progress.py (of a load), child_caches.py (caches of conversations),
+child_errors.py (sentences for errors nobody foresaw).
 
 Threads: it computes with one a physical core, unless OMP_NUM_THREADS or --threads say otherwise, at a
 slightly lower priority than the app's, so that the screen stays fluent on a machine with few cores.
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
+from dsv4chat.runtime.child_caches import answer
 from dsv4chat.runtime.child_errors import OUT_OF_MEMORY, unexpected
 from dsv4chat.runtime.child_log import keep_bounded, note
 from dsv4chat.runtime.child_progress import LoadingProgress
@@ -50,12 +52,15 @@ from dsv4chat.runtime.protocol import (
     frame,
     read_request,
 )
+from dsv4chat.runtime.protocol_conversations import CacheRequest
 from dsv4chat.runtime.threads import decide_threads
 
 if TYPE_CHECKING:
     from dsv4chat.runtime.engine import Engine
 
 NICENESS = 2
+
+Work = Load | Generate | Drop | CacheRequest
 
 
 class Server:
@@ -64,7 +69,7 @@ class Server:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._sending = threading.Lock()
-        self._work: queue.SimpleQueue[Load | Generate | Drop] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[Work] = queue.SimpleQueue()
         # Turns asked to stop, also ones still waiting; a turn's number is used once.
         self._stopped: set[int] = set()
         self._engine: Engine | None = None
@@ -110,25 +115,29 @@ class Server:
         else:
             self._work.put(request)
 
-    def _do(self, request: Load | Generate | Drop) -> None:
+    def _do(self, request: Work) -> None:
         """One request. Whatever goes wrong is answered with a sentence, never with silence."""
         turn = request.turn if isinstance(request, Generate) else None
+        number = request.number if isinstance(request, CacheRequest) else None
         try:
             if isinstance(request, Load):
                 self._load(request)
             elif isinstance(request, Generate):
                 self._generate(request)
+            elif isinstance(request, CacheRequest):
+                self._send(answer(self._loaded(), request))
             elif self._engine is not None:
                 self._engine.drop(request.conversation)
         except EngineError as error:
             note(f"{type(error).__name__}: {error}")
-            self._send(Failed(turn=turn, kind=type(error).__name__, message=str(error)))
+            self._send(Failed(turn=turn, number=number, kind=type(error).__name__, message=str(error)))
         except MemoryError:
             traceback.print_exc()
-            self._send(Failed(turn=turn, kind="MemoryError", message=OUT_OF_MEMORY))
+            self._send(Failed(turn=turn, number=number, kind="MemoryError", message=OUT_OF_MEMORY))
         except Exception as error:
             traceback.print_exc()
-            self._send(Failed(turn=turn, kind=type(error).__name__, message=unexpected(error)))
+            name = type(error).__name__
+            self._send(Failed(turn=turn, number=number, kind=name, message=unexpected(error)))
         finally:
             if turn is not None:
                 self._stopped.discard(turn)
@@ -147,6 +156,9 @@ class Server:
             kv_dtype=request.kv_dtype,
             max_context=request.max_context,
             progress=progress,
+            cache_memory=request.cache_memory,
+            cache_folder=request.cache_folder,
+            cache_disk=request.cache_disk,
         )
         progress.last()
         self._engine = engine
@@ -170,11 +182,14 @@ class Server:
             )
         )
 
-    def _generate(self, request: Generate) -> None:
+    def _loaded(self) -> "Engine":
         if self._engine is None:
             raise EngineError("No model is loaded yet; load one first.")
-        turn = request.turn
-        tokens = self._engine.generate(
+        return self._engine
+
+    def _generate(self, request: Generate) -> None:
+        engine, turn = self._loaded(), request.turn
+        tokens = engine.generate(
             request.ids,
             request.sampling,
             conversation=request.conversation,
@@ -197,7 +212,7 @@ class Server:
                     alternatives=token.alternatives,
                 )
             )
-        report = self._engine.last_turn
+        report = engine.last_turn
         self._send(
             Finished(
                 turn=turn,
@@ -211,6 +226,9 @@ class Server:
                 tokens_per_second=report.tokens_per_second,
                 stop_id=report.stop_id,
                 tail=report.tail,
+                restored=report.restored,
+                room=report.room,
+                notices=report.notices,
             )
         )
 

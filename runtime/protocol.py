@@ -2,12 +2,15 @@
 
 A connection carries frames: a 4-byte little-endian length, then that many bytes of MessagePack. The child
 speaks first (`Hello`); a `Hello.version` other than `PROTOCOL_VERSION` ends the conversation with a sentence.
-Times are milliseconds, sizes bytes, probabilities natural logarithms.
+Times are milliseconds, sizes bytes, probabilities natural logarithms. Messages about the caches of
+conversations are in runtime/protocol_conversations.py.
 """
 
 from typing import Any
 
 import msgspec
+
+from dsv4chat.runtime.protocol_conversations import CacheAnswer, CacheRequest, Message
 
 PROTOCOL_VERSION = 1
 MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -32,21 +35,25 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     ignore_eos: bool = False
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True):
-    """Base of every message; the class name is the tag."""
-
-
 # ---- app -> child ------------------------------------------------------------------------------------
 
 
 class Load(Message, frozen=True, kw_only=True):
-    """Load a model: a folder, or "demo". Answered by `Loading`* then `Ready`, or by `Failed`."""
+    """Load a model: a folder, or "demo". Answered by `Loading`* then `Ready`, or by `Failed`.
+
+    cache_memory: bytes that conversations may take in host memory while they are not in use. cache_folder:
+    where caches of conversations are saved, None: nowhere. cache_disk: bytes that folder may take. None
+    elsewhere: the engine's own default.
+    """
 
     model: str = "demo"
     device: str = "auto"
     dtype: str = "auto"
     kv_dtype: str = "auto"
     max_context: int | None = None
+    cache_memory: int | None = None
+    cache_folder: str | None = None
+    cache_disk: int | None = None
 
 
 class Generate(Message, frozen=True, kw_only=True):
@@ -63,7 +70,7 @@ class Generate(Message, frozen=True, kw_only=True):
     conversation: str
     ids: list[int]
     sampling: SamplingParams = SamplingParams()
-    boundaries: list[int] = []
+    boundaries: list[int] = msgspec.field(default_factory=list)
     alternatives: int = 0
 
 
@@ -161,7 +168,7 @@ class Token(Message, frozen=True, kw_only=True):
     logprob: float
     milliseconds: float
     residual: list[float]
-    alternatives: list[Alternative] = []
+    alternatives: list[Alternative] = msgspec.field(default_factory=list)
 
 
 class Finished(Message, frozen=True, kw_only=True):
@@ -170,6 +177,8 @@ class Finished(Message, frozen=True, kw_only=True):
     ttft_ms, first_decode_ms: None when the turn ended before its first token was sampled.
     stop_id: the sampled stop token (not fed, not yielded), or None.
     tail: text held back at the end (an unfinished character), to be shown.
+    restored: where what was reused had been: "memory", "disk" or "none".
+    room: ids that still fit into the context. notices: sentences about saved caches that could not be used.
     """
 
     turn: int
@@ -183,14 +192,21 @@ class Finished(Message, frozen=True, kw_only=True):
     tokens_per_second: float
     stop_id: int | None = None
     tail: str = ""
+    restored: str = "none"
+    room: int | None = None
+    notices: list[str] = msgspec.field(default_factory=list)
 
 
 class Failed(Message, frozen=True, kw_only=True):
-    """A request could not be done. kind: the error's class name; message: a sentence for a person."""
+    """A request could not be done. kind: the error's class name; message: a sentence for a person.
+
+    turn, number: of the request, if it had one.
+    """
 
     kind: str
     message: str
     turn: int | None = None
+    number: int | None = None
 
 
 class Pong(Message, frozen=True, kw_only=True):
@@ -200,8 +216,8 @@ class Pong(Message, frozen=True, kw_only=True):
     busy_ms: float | None = None
 
 
-Request = Load | Generate | Stop | Drop | Ping | Shutdown
-Reply = Hello | Loading | Ready | Prefill | Token | Finished | Failed | Pong
+Request = Load | Generate | Stop | Drop | CacheRequest | Ping | Shutdown
+Reply = Hello | Loading | Ready | Prefill | Token | Finished | Failed | Pong | CacheAnswer
 
 _encoder = msgspec.msgpack.Encoder()
 _request_decoder = msgspec.msgpack.Decoder(Request)
