@@ -17,11 +17,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dsv4chat.assets import demo_path
 from dsv4chat.encoding import EncodingError, Tokenizer
 from dsv4chat.runtime.cache import KVCache
 from dsv4chat.runtime.cache_folder import DISK_BYTES, CacheFolder
-from dsv4chat.runtime.checkpoint import Checkpoint
 from dsv4chat.runtime.config import ModelConfig
 from dsv4chat.runtime.conversations import (
     MEMORY_BYTES,
@@ -34,6 +32,7 @@ from dsv4chat.runtime.errors import ContextOverflowError, EngineError, Tokenizer
 from dsv4chat.runtime.fingerprint import fingerprint
 from dsv4chat.runtime.generation import PrefillProgress, Token, TurnReport, TurnRequest, run_turn
 from dsv4chat.runtime.model import Model
+from dsv4chat.runtime.opening import load_model, source_of
 from dsv4chat.runtime.placement import choose_device, choose_dtype, choose_kv_dtype
 from dsv4chat.runtime.protocol import SamplingParams
 from dsv4chat.runtime.sampler import check_params, with_seed
@@ -99,8 +98,11 @@ class Engine:
         cache_memory: int | None = None,
         cache_folder: str | Path | None = None,
         cache_disk: int | None = None,
+        kernels: str = "auto",
+        layers: int | None = None,
+        mix: str | None = None,
     ) -> "Engine":
-        """Load a checkpoint folder of any spelling and format, or "demo".
+        """Load a checkpoint folder of any spelling and format, "demo", or random weights ("random:flash").
 
         device: auto | cpu | cuda. dtype (activations and unquantised weights): auto | float32 | bfloat16;
         auto is float32 on a CPU. kv_dtype: auto | float32 | bfloat16 | fp8; auto is fp8, 4-bit index keys.
@@ -110,11 +112,13 @@ class Engine:
         cache_folder: where what does not fit there goes, and what is saved; by default it is forgotten.
         cache_disk: bytes that the folder may take, for all models together; 8 GiB.
 
+        kernels: of the decode step on CUDA: auto | torch | cute.
+        layers, mix: of random weights: only the first layers; "nvidia" or "nvfp4".
+
         Raises ConfigError, CheckpointError (something is wrong with the files), EngineError (a value that is
         not in these lists, no such device).
         """
         started = time.perf_counter()
-        folder = demo_path() if str(model) == "demo" else Path(model).expanduser()
         place = choose_device(device)
         precision = choose_dtype(dtype, place)
         storage = choose_kv_dtype(kv_dtype)
@@ -122,8 +126,8 @@ class Engine:
             raise EngineError(f"max_context is {max_context}; it must be 1 or more.")
         if min(cache_memory or 0, cache_disk or 0) < 0:
             raise EngineError("cache_memory and cache_disk are numbers of bytes, 0 or more.")
-        checkpoint = Checkpoint.open(folder)
-        loaded = Model.load(checkpoint, place, precision, progress)
+        source, folder = source_of(model, place, layers, mix)
+        loaded = load_model(source, place, precision, progress, kernels)
         tokenizer, problem = _tokenizer(folder)
         info = EngineInfo(
             model=str(model),
