@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from dsv4chat.app.tool_events import ToolNews
 from dsv4chat.encoding import Event as ParserEvent
 from dsv4chat.runtime.protocol import Loading, Ready
 from dsv4chat.store import Branch, ConversationRecord, MessageRecord
@@ -172,4 +173,5 @@ ChatEvent = (
     | ModeChanged
     | Notice
     | HistoryInMemory
+    | ToolNews
 )

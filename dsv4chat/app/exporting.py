@@ -19,10 +19,8 @@ def export_conversation(history: Repository, conversation: int, target: str) -> 
     chosen = not (target == "" or path.is_dir())
     if not chosen:
         path = _free(path / f"{_UNFIT.sub('-', whole.record.title).strip('-.')[:60] or 'conversation'}.md")
-    if path.suffix == ".json":
-        content = b"".join(write_json([whole], many=False))
-    else:
-        content = write_markdown(whole)
+    as_json = path.suffix == ".json"
+    content = b"".join(write_json([whole], many=False)) if as_json else write_markdown(whole)
     with path.open("xb") as file:
         file.write(content)
     return path.absolute()

@@ -7,6 +7,8 @@ from typing import Any
 
 from dsv4chat.settings import Settings
 from dsv4chat.settings_edit import SettingsUnwritable, check_setting, save_setting
+from dsv4chat.tool_loop import ToolLimits
+from dsv4chat.tools import Toolbox, load_toolbox
 
 
 class Preferences:
@@ -28,6 +30,15 @@ class Preferences:
         for listener in self.changed:
             listener(section, name)
         return self._save(section, name, checked)
+
+    def toolbox(self) -> Toolbox:
+        """The built-in tools and those the settings name, whose code is run. To be called in a thread."""
+        return load_toolbox(self.settings.tools.functions, self.path.parent if self.path else None)
+
+    def tool_limits(self) -> ToolLimits:
+        """As the settings have them."""
+        tools = self.settings.tools
+        return ToolLimits(tools.rounds, tools.seconds, tools.characters)
 
     def from_environment(self, section: str, name: str) -> str | None:
         """The environment variable that sets `section.name` over the file, if one does."""

@@ -31,6 +31,14 @@ from dsv4chat.app.events import (
 from dsv4chat.app.live_figures import LatencyFigures, ResidualFigures
 from dsv4chat.app.prompt_history import PromptHistory
 from dsv4chat.app.session import ChatSession
+from dsv4chat.app.tool_events import (
+    ApprovalOver,
+    ApprovalWanted,
+    CallChanged,
+    ResultAdded,
+    ToolsSwitched,
+)
+from dsv4chat.app.tool_view import ToolView
 from dsv4chat.app.widgets.engine_banner import EngineBanner
 from dsv4chat.app.widgets.status_line import StatusLine
 from dsv4chat.app.widgets.title_bar import TitleBar
@@ -60,6 +68,7 @@ class ChatPresenter:
         latency: LatencyFigures,
         residual: ResidualFigures,
         prompts: PromptHistory,
+        tools: ToolView,
         notify: Callable[[str, str], None],
     ) -> None:
         self._session = session
@@ -71,6 +80,7 @@ class ChatPresenter:
         self._latency = latency
         self._residual = residual
         self._prompts = prompts
+        self._tools = tools
         self._notify = notify
         self._pieces: list[ParserEvent] = []
         self._tokens = 0
@@ -172,6 +182,8 @@ class ChatPresenter:
             case HistoryInMemory(sentence):
                 self._status.warning = "history not saved"
                 self._notify(sentence, "warning")
+            case ToolsSwitched() | ApprovalWanted() | ApprovalOver() | CallChanged() | ResultAdded():
+                await self._tools.show(event)
             case TurnToken():
                 self._token(event)
 

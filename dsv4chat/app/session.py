@@ -98,6 +98,11 @@ class ChatSession:
         return self.link.state == "ready" and not self.busy
 
     @property
+    def defaults(self) -> ConversationSettings:
+        """What new conversations begin with."""
+        return self._defaults
+
+    @property
     def title(self) -> str:
         """Of the open conversation; "" for a new one."""
         return self.record.title if self.record else ""
@@ -130,6 +135,7 @@ class ChatSession:
 
     def stop(self) -> bool:
         """End the answer that is being written, keeping what is there; False if there is none."""
+        self.tools.stop()
         if not self.busy or not self.answers.stop():
             return False
         self.events.append(TurnStopping())
@@ -149,6 +155,17 @@ class ChatSession:
         self._defaults = replace(self._defaults, thinking=thinking, effort=effort)
         self.set_settings(replace(self.settings, thinking=thinking, effort=effort))
 
+    def set_tools(self, tools: list[dict[str, object]]) -> None:
+        """What the model may call from the next turn on, here and in new conversations; [] for nothing."""
+        self._defaults = replace(self._defaults, tools=tools)
+        self.set_settings(replace(self.settings, tools=tools))
+
+    def set_defaults(self, defaults: ConversationSettings) -> None:
+        """What new conversations begin with; an empty one that is open begins anew with it."""
+        self._defaults = defaults
+        if self.record is None:
+            self.set_settings(defaults)
+
     def set_settings(self, after: ConversationSettings) -> None:
         """System prompt, sampling, mode and tools of this conversation, from the next turn on."""
         before = self.settings
@@ -157,6 +174,8 @@ class ChatSession:
         self.settings = after
         if (after.thinking, after.effort) != (before.thinking, before.effort):
             self.events.append(ModeChanged(after.thinking, after.effort))
+        if len(after.tools) != len(before.tools):
+            self.events.append(ToolsSwitched(len(after.tools)))
         self.begin(self._settings_changed(before, after))
 
     def rename(self, title: str) -> None:
@@ -248,7 +267,7 @@ class ChatSession:
             self.record, self.path, self.branches, self.settings = None, [], {}, self._defaults
             self.store.current = None
             self.events.append(ConversationShown(None, ()))
-            self.events.append(ModeChanged(self.settings.thinking, self.settings.effort))
+            self._tell_mode()
             return
         if message is not None:
             await self.ask(lambda history: history.switch(message))
@@ -261,7 +280,11 @@ class ChatSession:
         self.record, self.settings = record, record.settings
         self.store.current = record.id
         self.events.append(ConversationShown(record, tuple(self.path), self.branches, seen))
+        self._tell_mode()
+
+    def _tell_mode(self) -> None:
         self.events.append(ModeChanged(self.settings.thinking, self.settings.effort))
+        self.events.append(ToolsSwitched(len(self.settings.tools)))
 
     async def _end_turn(self) -> None:
         if self.stop() and self._turn is not None:

@@ -3,8 +3,12 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dsv4chat.app.commands import BY_NAME, Command, parse
+from textual.widgets import TextArea
+
+from dsv4chat.app.commands import BY_NAME, Command, completions, parse
 from dsv4chat.app.screens.chat_keys import ChatKeys
+from dsv4chat.app.widgets.approval_bar import ApprovalBar
+from dsv4chat.app.widgets.command_list import CommandList
 from dsv4chat.app.widgets.composer import Composer
 
 if TYPE_CHECKING:
@@ -49,6 +53,37 @@ class ChatCommands(ChatKeys):
         else:
             await self.run_action(command.action)
         return True
+
+    # -- what widgets say ------------------------------------------------------------------------------
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        area = event.text_area
+        if isinstance(area, Composer):
+            line = area.document.get_line(0) if area.document.line_count == 1 else ""
+            themes = sorted(self.app.available_themes) if line.startswith("/theme ") else ()
+            self.query_one(CommandList).show(completions(line, themes))
+
+    async def on_command_list_chosen(self, event: CommandList.Chosen) -> None:
+        """What was taken goes into the input; Enter carries it out unless something has to follow it."""
+        composer = self.query_one(Composer)
+        command = BY_NAME[event.text[1:].partition(" ")[0]]
+        complete = " " in event.text or not command.needs_argument
+        if event.sent and complete:
+            composer.clear()
+            await self.carry_out(event.text)
+        else:
+            composer.set_text(event.text if " " in event.text or not command.argument else f"{event.text} ")
+        if " " in event.text:
+            self.query_one(CommandList).show(())
+
+    def on_approval_bar_decided(self, event: ApprovalBar.Decided) -> None:
+        if self.session is not None:
+            self.session.tools.decide(event.answer)
+
+    def on_approval_bar_typed(self, event: ApprovalBar.Typed) -> None:
+        composer = self.query_one(Composer)
+        composer.focus()
+        composer.insert(event.character)
 
     # -- conversations ---------------------------------------------------------------------------------
 
@@ -233,7 +268,8 @@ class ChatCommands(ChatKeys):
         else:
             self.say(
                 f"{ready.path}: {ready.parameters:,} parameters, {ready.layers} layers, on {ready.device},"
-                f" cache {ready.kv_dtype}, context {ready.max_context:,} tokens. Another model: dsv4chat --model FOLDER."
+                f" cache {ready.kv_dtype}, context {ready.max_context:,} tokens."
+                " Another model: dsv4chat --model FOLDER."
             )
 
     # -- the screen ------------------------------------------------------------------------------------

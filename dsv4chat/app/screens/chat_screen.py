@@ -11,8 +11,10 @@ from textual.widgets import Footer, Static
 
 from dsv4chat.app.live_figures import LatencyFigures, ResidualFigures
 from dsv4chat.app.prompt_history import PromptHistory
-from dsv4chat.app.screens.chat_keys import ChatKeys
+from dsv4chat.app.screens.chat_commands import ChatCommands
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.approval_bar import ApprovalBar
+from dsv4chat.app.widgets.command_list import CommandList
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.engine_banner import EngineBanner
 from dsv4chat.app.widgets.latency_panel import LatencyPanel
@@ -35,7 +37,7 @@ DRAINS_A_SECOND = 20
 PANELS_A_SECOND = 5
 
 
-class ChatScreen(ChatKeys):
+class ChatScreen(ChatCommands):
     """Works without a session: then what is typed waits for it."""
 
     DEFAULT_CSS = beside(__file__)
@@ -50,6 +52,11 @@ class ChatScreen(ChatKeys):
         Binding("ctrl+n", "new_conversation", "New", id="new"),
         Binding("ctrl+o", "conversations", "Chats", id="conversations"),
         Binding("f2", "this_conversation", "This conversation", show=False, id="this"),
+        Binding("f3", "toggle_tools", "Tools", id="tools", tooltip="Tools on or off"),
+        Binding("ctrl+f", "find", "Find", show=False, priority=True, id="find"),
+        Binding("f6", "editor", "Your editor", show=False, id="editor"),
+        Binding("f7", "copy_code", "Copy code", show=False, id="copy_code"),
+        Binding("f8", "settings", "Settings", show=False, id="settings"),
         Binding("ctrl+b", "toggle_panels", "Panels", id="panels"),
         Binding("f1", "help", "Help", id="help"),
         Binding("ctrl+c", "interrupt", "Copy, stop, clear, quit", show=False, priority=True, id="interrupt"),
@@ -81,6 +88,8 @@ class ChatScreen(ChatKeys):
                 yield EngineBanner()
                 yield MetricsLine(self._latency, self._residual)
                 yield WaitingMessages()
+                yield ApprovalBar()
+                yield CommandList()
                 yield Composer(id="composer")
                 yield StatusLine()
             with Vertical(id="panels"):
@@ -92,12 +101,14 @@ class ChatScreen(ChatKeys):
         self.query_one(EngineBanner).show_starting()
         composer = self.query_one(Composer)
         composer.recall = self._recall
+        composer.suggestions = self.query_one(CommandList)
         composer.focus()
 
     def attach(self, session: "ChatSession") -> None:
         """Show a session from now on."""
         from dsv4chat.app.message_actions import MessageActions
         from dsv4chat.app.presenter import ChatPresenter
+        from dsv4chat.app.tool_view import ToolView
 
         self.session = session
         self.presenter = ChatPresenter(
@@ -110,13 +121,19 @@ class ChatScreen(ChatKeys):
             latency=self._latency,
             residual=self._residual,
             prompts=self.prompts,
-            notify=self._notify,
+            tools=ToolView(
+                self.query_one(Transcript),
+                self.query_one(ApprovalBar),
+                self.query_one(StatusLine),
+                self.query_one(Composer),
+            ),
+            notify=self.say,
         )
         self.message_actions = MessageActions(
             session,
             self.query_one(Composer),
             copy=self.copy_text,
-            notify=self._notify,
+            notify=self.say,
         )
         self.set_interval(1 / DRAINS_A_SECOND, self.drain)
         self.set_interval(1 / PANELS_A_SECOND, self.refresh_figures)
@@ -140,9 +157,13 @@ class ChatScreen(ChatKeys):
     # -- sending ---------------------------------------------------------------------------------------
 
     @on(Composer.Submitted)
-    def _submitted(self, event: Composer.Submitted) -> None:
+    async def _submitted(self, event: Composer.Submitted) -> None:
         composer, session, text = event.composer, self.session, event.text
         if not text.strip():
+            return
+        if composer.editing is None and (done := await self.carry_out(text)) is not None:
+            if done:
+                composer.clear()
             return
         if composer.editing is not None:
             if session is not None and session.tree.edit(composer.editing, text):
@@ -220,9 +241,9 @@ class ChatScreen(ChatKeys):
         driver = self.app._driver
         if escape and driver is not None:
             driver.write(escape)
-        self._notify(sentence, "information" if certain else "warning")
+        self.say(sentence, "information" if certain else "warning")
 
-    def _notify(self, sentence: str, severity: str) -> None:
+    def say(self, sentence: str, severity: str) -> None:
         if severity == "error":
             self.notify(sentence, severity="error", markup=False, timeout=10)
         elif severity == "warning":

@@ -67,8 +67,9 @@ class AssistantMessage(Vertical):
                 text = record.reasoning
             if text:
                 yield AnswerText(text)
-            for call in record.tool_calls:
-                yield ToolCard(call.name, call)
+            said = dict(enumerate(record.approvals))
+            for position, call in enumerate(record.tool_calls):
+                yield ToolCard(call.name, call, said.get(position))
         yield self._outcome
 
     async def on_mount(self) -> None:

@@ -1,9 +1,7 @@
 """What could be meant by the command being typed, above the input."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import OptionList
@@ -13,17 +11,20 @@ from dsv4chat.app.styles import beside
 
 
 class CommandList(OptionList, can_focus=False):
-    """Shown while it has lines. The input keeps the focus and moves the mark."""
+    """Shown while it has lines. The input keeps the focus and hands some keys on.
+
+    Tab takes the marked text into the input, Enter takes it and sends it, if it is complete.
+    """
 
     DEFAULT_CSS = beside(__file__)
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "hide", show=False)]
 
     class Chosen(Message):
-        """A line was clicked."""
+        """A text was taken; `sent`: by Enter, so it is to be carried out if it is complete."""
 
-        def __init__(self, text: str) -> None:
+        def __init__(self, text: str, *, sent: bool) -> None:
             super().__init__()
             self.text = text
+            self.sent = sent
 
     def __init__(self) -> None:
         super().__init__(compact=True, markup=False)
@@ -52,11 +53,21 @@ class CommandList(OptionList, can_focus=False):
             return None
         return self._texts[self.highlighted]
 
-    def move(self, step: int) -> None:
-        """Move the mark, around the ends too."""
-        if self.highlighted is not None and self._texts:
-            self.highlighted = (self.highlighted + step) % len(self._texts)
+    def take_key(self, key: str) -> bool:
+        """Whether a key of the input was for the list."""
+        marked = self.marked
+        if marked is None:
+            return False
+        if key in ("up", "down"):
+            self.highlighted = ((self.highlighted or 0) + (1 if key == "down" else -1)) % len(self._texts)
+        elif key in ("tab", "enter"):
+            self.post_message(self.Chosen(marked, sent=key == "enter"))
+        elif key == "escape":
+            self.show(())
+        else:
+            return False
+        return True
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self.post_message(self.Chosen(self._texts[event.option_index]))
+        self.post_message(self.Chosen(self._texts[event.option_index], sent=True))

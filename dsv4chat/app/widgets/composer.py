@@ -1,19 +1,33 @@
 """Where the person writes: several lines that grow, Enter sends."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 from rich.text import Text
 from textual.actions import SkipAction
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.message import Message
 from textual.widgets import TextArea
 
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.pastes import Pastes
+
+_SHOWN = (20_000, 500)  # characters and lines of an own text that is shown whole
+
+
+class Suggestions(Protocol):
+    """Something above the input that some keys are for while it is there."""
+
+    def take_key(self, key: str) -> bool:
+        """Whether the key was for it."""
+        ...
 
 
 class Composer(TextArea):
     """Enter posts `Submitted`; Shift+Enter, Alt+Enter and Ctrl+J start a new line.
 
+    A large text that is pasted is shown as one line that stands for it; `whole_text` has it all.
+    suggestions: a list above that takes Up, Down, Tab, Enter and Esc while it has something to suggest.
     recall(direction, text): what stands before (-1) or after (1) `text` in the history of prompts, or None;
     asked when the cursor leaves the first or the last line. editing: the message that is being changed.
     """
@@ -21,7 +35,7 @@ class Composer(TextArea):
     DEFAULT_CSS = beside(__file__)
 
     class Submitted(Message):
-        """The person wants `text` to be sent. The text stays until `clear` is called."""
+        """The person wants `text`, the whole of it, to be sent. It stays until `clear` is called."""
 
         def __init__(self, composer: "Composer", text: str) -> None:
             super().__init__()
@@ -43,12 +57,19 @@ class Composer(TextArea):
         )
         self.recall: Callable[[int, str], str | None] | None = None
         self.editing: int | None = None
+        self.suggestions: Suggestions | None = None
         self._draft = ""
+        self._pastes = Pastes()
+
+    @property
+    def whole_text(self) -> str:
+        """The text with all that was pasted."""
+        return self._pastes.expand(self.text)
 
     def begin_edit(self, message: int, text: str) -> None:
         """Change a message that was sent; what was being written is kept until `end_edit`."""
         if self.editing is None:
-            self._draft = self.text
+            self._draft = self.whole_text
         self.editing = message
         self.set_text(text)
         self.set_class(True, "-editing")
@@ -66,19 +87,31 @@ class Composer(TextArea):
 
     def set_text(self, text: str) -> None:
         """Replace the text; the cursor stands at its end."""
-        self.text = text
+        text = self._pastes.expand(text)
+        self._pastes.forget_all()
+        self.text = self._pastes.fold(text, *_SHOWN)
         self.move_cursor(self.document.end)
 
     async def _on_key(self, event: Key) -> None:
         # Where the default is not prevented, Textual calls TextArea's own handler next.
-        if event.key == "enter":
+        if self.suggestions is not None and self.suggestions.take_key(event.key):
             event.stop()
             event.prevent_default()
-            self.post_message(self.Submitted(self, self.text))
+        elif event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Submitted(self, self.whole_text))
         elif event.key in ("shift+enter", "alt+enter", "ctrl+j", "newline"):
             event.stop()
             event.prevent_default()
             self.insert("\n")
+
+    async def _on_paste(self, event: Paste) -> None:
+        # Terminals send line breaks of a paste as carriage returns.
+        text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        event.stop()
+        event.prevent_default()
+        self.replace(self._pastes.fold(text), *self.selection, maintain_selection_offset=False)
 
     def action_cursor_up(self, select: bool = False) -> None:
         """On the first line: back in the history of prompts."""

@@ -125,6 +125,17 @@ class MessageList(Vertical):
             await self._give_up_above()
             self._tell()
 
+    async def add(self, record: "MessageRecord") -> None:
+        """A finished message at the end."""
+        if not self.complete_below:
+            await self.show(self.records, self.branches)
+        self.records.append(record)
+        self.last = len(self.records)
+        with self.app.batch_update():
+            await self._mount_between(self.last - 1, self.last, self._later)
+            await self._give_up_above()
+            self._tell()
+
     async def resume(self, answer: "MessageRecord") -> None:
         """The last message is being written again."""
         if not self.complete_below:

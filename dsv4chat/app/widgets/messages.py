@@ -5,6 +5,7 @@ from typing import Protocol, cast
 from textual.widget import Widget
 
 from dsv4chat.app.widgets.assistant_message import AssistantMessage
+from dsv4chat.app.widgets.tool_result import ToolResult
 from dsv4chat.app.widgets.user_message import UserMessage
 from dsv4chat.store import Branch, MessageRecord
 
@@ -23,6 +24,8 @@ def message_widget(
     """A message; `live`: an answer that is being written."""
     if record.role == "assistant":
         return AssistantMessage(record, branch, live=live, unfolded=unfolded)
+    if record.role == "tool":
+        return ToolResult(record)
     return UserMessage(record, branch)
 
 

@@ -13,7 +13,7 @@ _METER = 10  # cells
 
 
 class StatusLine(Widget):
-    """thinking, effort: of the next turn. used, room: tokens of the conversation and of the context.
+    """thinking, effort: of the next turn. tools: how many are on offer. used, room: tokens, of the context.
 
     activity: what is being waited for. warning: what is out of the ordinary.
     """
@@ -28,6 +28,7 @@ class StatusLine(Widget):
 
     thinking: reactive[bool] = reactive(True)
     effort: reactive[str | None] = reactive(None)
+    tools: reactive[int] = reactive(0)
     used: reactive[int] = reactive(0)
     room: reactive[int] = reactive(0)
     warning: reactive[str] = reactive("")
@@ -40,6 +41,8 @@ class StatusLine(Widget):
             left.append((f" {self.effort}" if self.effort else "", "mode"))
         else:
             left.append((" off", "quiet"))
+        if self.tools:
+            left.append(("  ● tools", "mode"))
         if self.activity:
             left.append((f"  {self.activity}", "mode"))
         if self.warning:

@@ -12,15 +12,25 @@ from dsv4chat.app.widgets.growing_text import GrowingText
 from dsv4chat.encoding import ToolCall
 from dsv4chat.visible import visible
 
+_SAID = {
+    "once": "you allowed it once",
+    "always": "you allowed it for good",
+    "never": "you did not allow it",
+}
+
 
 class ToolCard(Vertical):
-    """One call. `call` is None while it is being written: then `add` brings its arguments."""
+    """One call. `call` is None while it is being written: then `add` brings its arguments.
+
+    said: what the person said to it: "once", "always", "never".
+    """
 
     DEFAULT_CSS = beside(__file__)
 
-    def __init__(self, name: str, call: ToolCall | None = None) -> None:
+    def __init__(self, name: str, call: ToolCall | None = None, said: str | None = None) -> None:
         super().__init__()
         self._call = call
+        self._said = said
         self._title = Static(classes="title", markup=False)
         self._arguments = GrowingText(_pretty(call.arguments) if call else "", classes="arguments")
         self._note = Static(classes="note", markup=False)
@@ -45,6 +55,11 @@ class ToolCard(Vertical):
         self._arguments.append(_pretty(call.arguments))
         self._show()
 
+    def note(self, sentence: str) -> None:
+        """What becomes of the call; not shown for one that is invalid and says so already."""
+        if self._call is None or self._call.valid:
+            self._tell(sentence)
+
     def _show(self) -> None:
         call = self._call
         self.set_class(call is not None and not call.valid, "-invalid")
@@ -52,10 +67,14 @@ class ToolCard(Vertical):
         if call is None:
             note = "being written"
         elif call.valid:
-            note = "not run: tools are off"
+            note = _SAID.get(self._said or "", "")
         else:
             note = f"invalid: {call.error or 'it cannot be read'}"
-        self._note.update(Content(visible(note)))
+        self._tell(note)
+
+    def _tell(self, sentence: str) -> None:
+        self._note.display = bool(sentence)
+        self._note.update(Content(visible(sentence)))
 
 
 def _pretty(arguments: str) -> str:

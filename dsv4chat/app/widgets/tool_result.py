@@ -1,5 +1,7 @@
 """What a tool gave back, below the answer that called it."""
 
+from collections.abc import Sequence
+
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -15,14 +17,13 @@ _ERROR = "Error: "
 
 
 class ToolResult(VerticalScroll, can_focus=False):
-    """A message of role "tool"; `tool`: the name of the tool, where it is known. High ones scroll inside."""
+    """A message of role "tool"; a high one scrolls inside. Names the tool if its parent has the call."""
 
     DEFAULT_CSS = beside(__file__)
 
-    def __init__(self, record: MessageRecord, tool: str = "tool") -> None:
+    def __init__(self, record: MessageRecord) -> None:
         super().__init__()
         self.record = record
-        self._tool = tool
 
     def compose(self) -> ComposeResult:
         text = self.record.content
@@ -30,9 +31,18 @@ class ToolResult(VerticalScroll, can_focus=False):
         if len(text) > SHOWN:
             shown += f"… and {plural(len(text) - SHOWN, 'more character')}"
         self.set_class(text.startswith(_ERROR), "-error")
-        yield Static(
-            Content.assemble((f"↳ {visible(self._tool)}  ", "bold"), shown or "(nothing)"), markup=False
-        )
+        name = visible(self._tool())
+        yield Static(Content.assemble((f"↳ {name}  ", "bold"), shown or "(nothing)"), markup=False)
+
+    def _tool(self) -> str:
+        """Of the last answer before it, the call that this is the result of."""
+        records: Sequence[MessageRecord] = getattr(self.parent, "records", ())
+        at = next((at for at, record in enumerate(records) if record.id == self.record.id), 0)
+        for record in reversed(records[:at]):
+            if record.role == "assistant":
+                calls = {call.id: call.name for call in record.tool_calls}
+                return calls.get(self.record.tool_call_id or "", "tool")
+        return "tool"
 
     def set_branch(self, branch: Branch | None) -> None:
         """A result has no others beside it."""

@@ -126,6 +126,10 @@ class Transcript(VerticalScroll, can_focus=True):
         self.select(None)
         self.to_end()
 
+    async def add(self, record: "MessageRecord") -> None:
+        """A finished message at the end, a tool's result."""
+        await self.messages.add(record)
+
     async def resume(self, answer: "MessageRecord") -> None:
         """The last answer is being continued."""
         await self.messages.resume(answer)

@@ -207,7 +207,7 @@ async def test_a_click_on_the_line_asks_to_unfold() -> None:
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        (ToolCall("1", "clock", "{}"), ["⚙ clock", "not run"]),
+        (ToolCall("1", "clock", "{}"), ["⚙ clock"]),
         (ToolCall("1", "sum", '{"a": 1, "b": "x\\ny"}'), ["⚙ sum", "a: 1", "b: x", "y"]),
         (
             ToolCall("1", "[b]x", '{"a', valid=False, error="not \x1bJSON"),
