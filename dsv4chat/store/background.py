@@ -8,12 +8,17 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from dsv4chat.store.errors import StoreBusy, StoreDamaged, StoreError, StoreUnwritable
-from dsv4chat.store.opening import open_history, open_in_memory
+from dsv4chat.store.errors import (
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreIndexDamaged,
+    StoreUnwritable,
+)
+from dsv4chat.store.opening import open_history, open_in_memory, suspect
 from dsv4chat.store.repository import Repository
 from dsv4chat.store.rescue import copy_conversation
 
@@ -84,6 +89,8 @@ class BackgroundStore:
         except (StoreUnwritable, StoreDamaged, StoreBusy) as error:
             if not self.persistent:
                 raise
+            if isinstance(error, StoreDamaged) and self._folder is not None:
+                suspect(self._folder)
             self._move_to_memory(str(error))
             return work(self._repository)
 
@@ -96,8 +103,12 @@ class BackgroundStore:
 
 
 def _patiently(work: Callable[[Repository], T], repository: Repository) -> T:
-    """Another program that imports or brings an old history forward may take its time."""
+    """Another program that imports or brings an old history forward may take its time; an index is remade."""
     for _ in range(_ATTEMPTS - 1):
-        with suppress(StoreBusy):
+        try:
             return work(repository)
+        except StoreBusy:
+            continue
+        except StoreIndexDamaged:
+            repository.rebuild_index()
     return work(repository)

@@ -9,6 +9,10 @@ class StoreDamaged(StoreError):  # noqa: N818 - named by what happened, as the o
     """The file is not a history, or SQLite finds it malformed."""
 
 
+class StoreIndexDamaged(StoreDamaged):
+    """Only the full-text index is malformed; `rebuild_index` makes it anew from the messages."""
+
+
 class StoreNewer(StoreError):  # noqa: N818
     """The file was written by a newer version of this program."""
 

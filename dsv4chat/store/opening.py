@@ -19,6 +19,7 @@ from dsv4chat.store.salvage import open_read_only
 from dsv4chat.store.schema import APPLICATION_ID, MIGRATIONS
 
 FILE_NAME = "history.db"
+_SUSPECTED = ".suspected"
 BUSY_SECONDS = 10.0
 LARGEST_COPY = 2_000_000_000  # bytes of a history that is read into memory where it cannot be written
 KEEP_DELETED = 30 * 86_400.0  # seconds that something deleted can be brought back
@@ -99,6 +100,7 @@ def _open_file(path: Path) -> Repository:
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         _configure(connection)
+        _check_if_suspected(connection, path)
         migrate(connection, backup=path.with_name(f"{path.stem}-before-format-{len(MIGRATIONS)}.db"))
         repository = Repository(connection, Instance(path.parent / "running"))
         repository.recover()
@@ -113,6 +115,21 @@ def _open_file(path: Path) -> Repository:
         connection.close()
         raise
     return repository
+
+
+def suspect(folder: Path) -> None:
+    """Note that the history in `folder` was found damaged, so that it is checked when it is opened next."""
+    with suppress(OSError):
+        (folder / FILE_NAME).with_suffix(_SUSPECTED).touch(mode=0o600)
+
+
+def _check_if_suspected(connection: sqlite3.Connection, path: Path) -> None:
+    mark = path.with_suffix(_SUSPECTED)
+    if mark.exists():
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        mark.unlink(missing_ok=True)
+        if found != "ok":
+            raise StoreDamaged(f"The history {path.name} is damaged ({' '.join(found.split())}).")
 
 
 def _configure(connection: sqlite3.Connection) -> None:

@@ -16,6 +16,20 @@ from dsv4chat.store.records import ConversationRecord, ConversationSettings, Mes
 from dsv4chat.store.schema import APPLICATION_ID
 
 HEADER = b"SQLite format 3\0"
+_SCANS = {
+    "conversation": (
+        "SELECT id FROM conversation NOT INDEXED ORDER BY id",
+        "SELECT id FROM conversation NOT INDEXED ORDER BY id DESC",
+        "SELECT conversation_id FROM message",
+    ),
+    "message": (
+        "SELECT id FROM message NOT INDEXED ORDER BY id",
+        "SELECT id FROM message NOT INDEXED ORDER BY id DESC",
+        "SELECT id FROM message INDEXED BY message_parent ORDER BY parent_id",
+        "SELECT id FROM message INDEXED BY message_parent ORDER BY parent_id DESC",
+        "SELECT active_leaf FROM conversation WHERE active_leaf IS NOT NULL",
+    ),
+}
 
 
 @dataclass
@@ -79,19 +93,19 @@ def _conversations(connection: sqlite3.Connection) -> tuple[list[Salvaged], int]
 
 
 def _ids(connection: sqlite3.Connection, table: str) -> Iterator[int]:
-    """The numbers of all rows that may be there, ascending: read from both ends, guessed in between."""
+    """The numbers of all rows that may be there, ascending.
+
+    A scan ends at the first broken page, so there are several from both ends; what they do not reach is
+    guessed.
+    """
     known: set[int] = set()
-    whole = False
-    for order in ("ASC", "DESC"):
+    for scan in _SCANS[table]:
         with suppress(sqlite3.Error):
-            for row in connection.execute(f"SELECT id FROM {table} NOT INDEXED ORDER BY id {order}"):
+            for row in connection.execute(scan):
                 known.add(row[0])
-            whole = True
-        if whole:
-            break
-    if not known:
-        return iter(())
-    return iter(sorted(known) if whole else range(min(known), max(known) + 1))
+            if scan is _SCANS[table][0]:
+                return iter(sorted(known))
+    return iter(range(1, max(known, default=0) + 1))
 
 
 _DELETED = MessageRecord(0, 0, None, "user", "", 0.0)

@@ -99,9 +99,14 @@ CREATE TABLE token_block (
 CREATE VIRTUAL TABLE message_text USING fts5 (content, reasoning, tokenize = 'unicode61 remove_diacritics 2');
 """
 
+MESSAGE_TEXT = """\
+CREATE VIRTUAL TABLE message_text USING fts5 (
+    content, reasoning, tokenize = 'unicode61 remove_diacritics 2', prefix = '1 2 3'
+);"""
+
 # Deleted messages can come back; branches remember where one was; approvals; drafts; a full-text index that
 # also answers the first letters of a word at once.
-_SECOND = """
+_SECOND = f"""
 ALTER TABLE message ADD COLUMN deleted REAL;
 ALTER TABLE message ADD COLUMN shown REAL;
 DROP INDEX message_conversation;
@@ -126,9 +131,7 @@ CREATE TABLE draft (
 );
 
 ALTER TABLE message_text RENAME TO message_text_before;
-CREATE VIRTUAL TABLE message_text USING fts5 (
-    content, reasoning, tokenize = 'unicode61 remove_diacritics 2', prefix = '1 2 3'
-);
+{MESSAGE_TEXT}
 INSERT INTO message_text (rowid, content, reasoning)
     SELECT rowid, content, reasoning FROM message_text_before;
 DROP TABLE message_text_before;

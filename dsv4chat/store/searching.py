@@ -6,9 +6,13 @@ it, while the order of relevance would have to look at all of them first.
 
 import re
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from dsv4chat.store import rows
+from dsv4chat.store.errors import StoreIndexDamaged
 from dsv4chat.store.records import Found
+from dsv4chat.store.schema import MESSAGE_TEXT
 from dsv4chat.store.transactions import Transactions
 from dsv4chat.store.words import pattern, plain, query, segment
 
@@ -43,35 +47,73 @@ class Searches(Transactions):
         if match is None:
             return []
         older = 2**62 if before is None else before
-        with self.reading() as connection:
-            if conversation is None:
-                found = connection.execute(_ANYWHERE, (match, older, limit)).fetchall()
-            else:
-                found = connection.execute(_IN_ONE, (match, older, conversation, limit)).fetchall()
+        try:
+            found = self._rows(match, older, conversation, limit)
+        except StoreIndexDamaged:
+            self.rebuild_index()
+            found = self._rows(match, older, conversation, limit)
         shape = pattern(asked)
         return [_found(row, shape) for row in found]
 
+    def rebuild_index(self) -> None:
+        """Make the full-text index anew from the messages; for a large history that takes a minute.
+
+        A table of FTS5 that is damaged can be neither dropped nor renamed, so its entries are taken out of
+        the schema; VACUUM gives its pages back.
+        """
+        with self.transaction() as connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("DELETE FROM sqlite_schema WHERE tbl_name GLOB 'message_text*'")
+            connection.execute("PRAGMA writable_schema = RESET")
+            connection.execute(MESSAGE_TEXT)
+            for row in connection.execute(
+                "SELECT id, content, reasoning FROM message WHERE state <> 'writing'"
+            ):
+                index(connection, row["id"], row["content"], row["reasoning"])
+        with suppress(sqlite3.Error):
+            self.connection.execute("VACUUM")
+
+    def _rows(self, match: str, older: int, conversation: int | None, limit: int) -> list[sqlite3.Row]:
+        with self.reading() as connection, _blaming_the_index():
+            if conversation is None:
+                return connection.execute(_ANYWHERE, (match, older, limit)).fetchall()
+            return connection.execute(_IN_ONE, (match, older, conversation, limit)).fetchall()
+
 
 def index(connection: sqlite3.Connection, message: int, content: str, reasoning: str | None) -> None:
-    """Make a message findable by its present text."""
+    """Make a message findable by its present text. Raises StoreIndexDamaged."""
     forget_message(connection, message)
-    connection.execute(
-        "INSERT INTO message_text (rowid, content, reasoning) VALUES (?, ?, ?)",
-        (message, segment(content), segment(reasoning or "")),
-    )
+    with _blaming_the_index():
+        connection.execute(
+            "INSERT INTO message_text (rowid, content, reasoning) VALUES (?, ?, ?)",
+            (message, segment(content), segment(reasoning or "")),
+        )
 
 
 def forget_message(connection: sqlite3.Connection, message: int) -> None:
-    """Take a message out of the index."""
-    connection.execute("DELETE FROM message_text WHERE rowid = ?", (message,))
+    """Take a message out of the index. Raises StoreIndexDamaged."""
+    with _blaming_the_index():
+        connection.execute("DELETE FROM message_text WHERE rowid = ?", (message,))
 
 
 def forget(connection: sqlite3.Connection, conversation: int) -> None:
-    """Take a conversation's messages out of the index."""
-    connection.execute(
-        "DELETE FROM message_text WHERE rowid IN (SELECT id FROM message WHERE conversation_id = ?)",
-        (conversation,),
-    )
+    """Take a conversation's messages out of the index. Raises StoreIndexDamaged."""
+    with _blaming_the_index():
+        connection.execute(
+            "DELETE FROM message_text WHERE rowid IN (SELECT id FROM message WHERE conversation_id = ?)",
+            (conversation,),
+        )
+
+
+@contextmanager
+def _blaming_the_index() -> Iterator[None]:
+    """What SQLite finds malformed here is the index, which can be made anew."""
+    try:
+        yield
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError as error:
+        raise StoreIndexDamaged(f"The index of the search is damaged ({error}).") from error
 
 
 def _found(row: sqlite3.Row, shape: re.Pattern[str] | None) -> Found:

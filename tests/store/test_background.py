@@ -1,10 +1,15 @@
 """The history off the main thread: order kept, a failing disk survived, two programs and a killed one."""
 
+import asyncio
+import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,6 +23,7 @@ from dsv4chat.store import (
     TokenFigures,
     open_history,
 )
+from dsv4chat.store.salvage import salvage
 
 MADE = GenerationRecord(model="demo", tokenizer="abc", profile="preview", layers=2)
 
@@ -158,3 +164,124 @@ def test_after_kill_9_the_question_and_the_partial_answer_are_there_and_marked(t
     assert history.figures(answer).ids == list(partial.ids)
     assert [found.message for found in history.search("paris")] == [answer]
     history.close()
+
+
+_FILLING = """
+import asyncio, json, resource, sys
+from pathlib import Path
+from dsv4chat.store import BackgroundStore, ConversationSettings
+
+async def main():
+    sentences = []
+    store = BackgroundStore(Path(sys.argv[1]), sentences.append)
+    await store.open()
+    talk = await store.run(lambda history: history.create_conversation(ConversationSettings()))
+    store.current = talk.id
+    last = await store.run(lambda history: history.add_message(talk.id, None, "user", "before"))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    for number in range(40):
+        text = f"{number} " + "much more " * 20_000
+        parent = last.id
+        last = await store.run(lambda history: history.add_message(talk.id, parent, "user", text))
+    path = await store.run(lambda history: history.path(last.id))
+    print(json.dumps([store.persistent, sentences, [message.content[:6] for message in path]]))
+    store.close()
+
+asyncio.run(main())
+"""
+
+
+def test_where_no_file_may_grow_the_whole_conversation_goes_on_and_what_was_written_stays(
+    tmp_path: Path,
+) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", _FILLING, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    persistent, sentences, path = json.loads(run.stdout)
+    assert not persistent
+    assert len(sentences) == 1
+    assert "lost when you quit" in sentences[0]
+    assert path == ["before", *(f"{number} much more "[:6] for number in range(40))]
+    history = open_history(tmp_path).repository
+    talk = history.latest_conversation()
+    assert talk is not None
+    kept = [message.content[:6] for message in history.path(talk.active_leaf)]
+    assert 1 < len(kept) < 41
+    assert kept == path[: len(kept)]
+    history.close()
+
+
+def test_a_program_that_holds_the_history_locked_is_waited_for(tmp_path: Path) -> None:
+    one = open_history(tmp_path).repository
+    other = BackgroundStore(tmp_path)
+    asyncio.run(other.open())
+    other.submit(lambda history: history.connection.execute("PRAGMA busy_timeout = 50")).result()
+    with one.transaction():
+        writing = other.submit(lambda history: history.create_conversation(ConversationSettings()))
+        time.sleep(0.15)
+        assert not writing.done()
+    talk = writing.result()
+    assert other.persistent
+    assert one.conversation(talk.id) == talk
+    other.close()
+    one.close()
+
+
+def test_one_that_never_lets_go_does_not_stop_the_chat(tmp_path: Path) -> None:
+    one = open_history(tmp_path).repository
+    sentences: list[str] = []
+    other = BackgroundStore(tmp_path, sentences.append)
+    asyncio.run(other.open())
+    other.submit(lambda history: history.connection.execute("PRAGMA busy_timeout = 20")).result()
+    with one.transaction():
+        talk = other.submit(lambda history: history.create_conversation(ConversationSettings())).result()
+        assert other.submit(lambda history: history.conversation(talk.id)).result() == talk
+    assert not other.persistent
+    assert "Another program" in sentences[0]
+    other.close()
+    one.close()
+
+
+async def test_damage_found_while_writing_moves_the_chat_to_memory_and_the_file_aside_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    sentences: list[str] = []
+    store = BackgroundStore(tmp_path, sentences.append)
+    await store.open()
+    talk = await store.run(lambda history: history.create_conversation(ConversationSettings()))
+    other = await store.run(lambda history: history.create_conversation(ConversationSettings()))
+    for number in range(200):
+        await store.run(lambda history, n=number: history.add_message(talk.id, None, "user", f"{n} " * 500))
+    store.close()
+    path = tmp_path / "history.db"
+    with closing(sqlite3.connect(path)) as connection:
+        pages = connection.execute(
+            "SELECT pageno FROM dbstat WHERE name = 'message' ORDER BY pageno DESC LIMIT 5"
+        ).fetchall()
+    content = bytearray(path.read_bytes())
+    for (page,) in pages:
+        content[(page - 1) * 4096 : page * 4096] = bytes(4096)
+    path.write_bytes(content)
+
+    store = BackgroundStore(tmp_path, sentences.append)
+    assert await store.open() is None
+    store.current = other.id
+    for _ in range(3):
+        await store.run(lambda history: history.summaries())
+        await store.run(lambda history: history.add_message(other.id, None, "user", "go on"))
+    assert not store.persistent
+    assert len(sentences) == 1
+    assert "damaged" in sentences[0]
+    store.close()
+
+    opened = open_history(tmp_path)
+    assert opened.persistent
+    assert opened.notice is not None
+    (aside,) = tmp_path.glob("history-damaged-*.db")
+    assert f"dsv4chat history import {aside}" in opened.notice
+    found, lost = salvage(aside)
+    assert sum(len(rescued.messages) for rescued in found) + lost >= 200
+    assert max(len(rescued.messages) for rescued in found) > 150
+    opened.repository.close()
+    assert open_history(tmp_path).notice is None

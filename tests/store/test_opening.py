@@ -1,14 +1,19 @@
 """Whatever is found at the place of the history, the program gets a working one and nothing is lost."""
 
+import json
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from dsv4chat.store import ConversationSettings, StoreNewer, open_history
+from dsv4chat.store import BackgroundStore, ConversationSettings, StoreNewer, open_history
 from dsv4chat.store.opening import FILE_NAME, migrate
 from dsv4chat.store.schema import MIGRATIONS
 
@@ -151,12 +156,109 @@ def test_where_no_folder_can_be_made_the_history_lives_in_memory(tmp_path: Path)
     assert opened.repository.add_message(talk, None, "user", "works").content == "works"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_in_a_read_only_home_the_history_lives_in_memory(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    try:
-        opened = open_history(tmp_path / "data")
-    finally:
-        tmp_path.chmod(0o700)
-    assert not opened.persistent
-    assert opened.notice is not None
+_READER = """
+import json, os, sys
+from pathlib import Path
+from dsv4chat.store import BackgroundStore, ConversationSettings, open_history
+if os.geteuid() == 0:
+    os.setuid(65534)
+opened = open_history(Path(sys.argv[1]))
+history = opened.repository
+talk = history.create_conversation(ConversationSettings()).id
+history.add_message(talk, None, "user", "new")
+found = [line.preview for line in history.summaries()], [hit.excerpt for hit in history.search("kept")]
+print(json.dumps([opened.persistent, opened.notice, *found]))
+history.close()
+"""
+
+
+def read_as_another(folder: Path) -> tuple[bool, str, list[str], list[str]]:
+    """What a program sees that may write nowhere: one of the user `nobody`, if root runs the tests."""
+    run = subprocess.run(
+        [sys.executable, "-c", _READER, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    persistent, notice, previews, found = json.loads(run.stdout)
+    return persistent, notice, previews, found
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may enter and none but its owner write to (pytest's own cannot be entered)."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o755)
+
+
+def test_in_a_read_only_home_an_empty_history_lives_in_memory(open_folder: Path) -> None:
+    open_folder.chmod(0o555)
+    persistent, notice, previews, _ = read_as_another(open_folder / "data")
+    assert not persistent
+    assert "only until you quit" in notice
+    assert previews == ["new"]
+
+
+@pytest.mark.parametrize("ended", ["properly", "by kill -9"])
+def test_a_read_only_history_can_be_read_and_searched(open_folder: Path, ended: str) -> None:
+    folder = open_folder / "data"
+    history = open_history(folder).repository
+    talk = history.create_conversation(ConversationSettings()).id
+    history.add_message(talk, None, "user", "kept")
+    if ended == "properly":
+        history.close()
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = {path.name: path.read_bytes() for path in folder.rglob("*.db*")}
+    persistent, notice, previews, found = read_as_another(folder)
+    assert not persistent
+    assert "It can be read" in notice
+    assert previews == ["new", "kept"]
+    assert found == ["kept"]
+    assert {path.name: path.read_bytes() for path in folder.rglob("*.db*")} == before
+    if ended != "properly":
+        history.close()
+
+
+def break_index(folder: Path, how: bytes) -> None:
+    """Overwrite the pages of the index; every other page stays."""
+    path = folder / FILE_NAME
+    with closing(sqlite3.connect(path)) as connection:
+        pages = connection.execute(
+            "SELECT pageno FROM dbstat WHERE name IN ('message_text_data', 'message_text_idx')"
+        ).fetchall()
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
+    content = bytearray(path.read_bytes())
+    for (page,) in pages:
+        content[(page - 1) * size : page * size] = how * (size // len(how))
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("how", [b"\0", b"\xff", b"\x0a\x00\x01"])
+def test_a_broken_index_of_the_search_is_made_anew_when_one_searches(tmp_path: Path, how: bytes) -> None:
+    write_one(tmp_path, "kept")
+    break_index(tmp_path, how)
+    assert texts(tmp_path) == ["kept"]
+    history = open_history(tmp_path).repository
+    assert [hit.excerpt for hit in history.search("ke")] == ["kept"]
+    assert history.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+    history.close()
+
+
+@pytest.mark.parametrize("how", [b"\0", b"\xff", b"\x0a\x00\x01"])
+async def test_a_broken_index_of_the_search_does_not_stop_the_chat(tmp_path: Path, how: bytes) -> None:
+    write_one(tmp_path, "kept")
+    break_index(tmp_path, how)
+    store = BackgroundStore(tmp_path)
+    await store.open()
+    talk = await store.run(lambda history: history.create_conversation(ConversationSettings()))
+    await store.run(lambda history: history.add_message(talk.id, None, "user", "keep on"))
+    assert store.persistent
+    found = await store.run(lambda history: history.search("ke"))
+    assert [hit.excerpt for hit in found] == ["keep on", "kept"]
+    store.close()
