@@ -21,7 +21,7 @@ class Machine:
     """
 
     def __init__(self, device: torch.device, build: Build, programmatic: bool = True) -> None:
-        torch.cuda.init()
+        torch.zeros(1, device=device)  # makes the device's context current, which the driver asks for
         properties = torch.cuda.get_device_properties(device)
         self.device = device
         self.build = build
