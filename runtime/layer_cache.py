@@ -108,11 +108,14 @@ class BlockRows:
 
 
 def _grown(buffer: Tensor, used: int, needed: int, limit: int) -> Tensor:
-    """`buffer` with room for `needed` rows, its first `used` rows kept."""
+    """`buffer` with room for `needed` rows, its first `used` rows kept.
+
+    The others are zeros: a step of static shapes reads them and weighs them with 0, which NaN would survive.
+    """
     capacity = buffer.shape[0]
     if needed <= capacity:
         return buffer
-    grown = buffer.new_empty(min(max(needed, 2 * capacity, FIRST_BLOCKS), limit), buffer.shape[1])
+    grown = buffer.new_zeros(min(max(needed, 2 * capacity, FIRST_BLOCKS), limit), buffer.shape[1])
     grown[:used] = buffer[:used]
     return grown
 

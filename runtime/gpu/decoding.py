@@ -93,7 +93,7 @@ class Decoding:
     def launch(self, position: int) -> None:
         """Start the next step, which feeds the token at `position`, without waiting for anything."""
         bucket = bucket_for(position + 1, self.cache.max_context)
-        self._hold(bucket)
+        self.hold(bucket)
         with torch.inference_mode():
             self.state.refill(self._launched)
         if self.cache.device.type == "cuda":
@@ -145,7 +145,8 @@ class Decoding:
             self._graphs[key] = self.capture(bucket)
         return self._graphs[key]
 
-    def _hold(self, tokens: int) -> None:
+    def hold(self, tokens: int) -> None:
+        """Make room for a context of `tokens`, and forget graphs whose rows are elsewhere now."""
         every = [
             (rows, layer.ratio)
             for layer in self.cache.layers
