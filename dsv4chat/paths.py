@@ -26,6 +26,11 @@ def cache_folder() -> Path:
     return _private(_under_home("cache") or platformdirs.user_cache_path(APP, appauthor=False))
 
 
+def saved_caches() -> Path:
+    """The folder that the engine saves caches of conversations in. Raises OSError when it cannot be made."""
+    return cache_folder() / "conversations"
+
+
 def config_folder() -> Path:
     """Settings. Raises OSError when it cannot be made."""
     return _private(_under_home("config") or platformdirs.user_config_path(APP, appauthor=False))
@@ -60,6 +65,15 @@ def no_data_notice() -> str | None:
 def model_folder(name: str) -> Path:
     """The folder of a model as given on the command line: "demo", or a path."""
     return demo_path() if name == "demo" else Path(name).expanduser()
+
+
+def no_cache_notice() -> str | None:
+    """The sentence to say when there is no place for saved caches; None when there is one."""
+    try:
+        cache_folder()
+    except OSError as error:
+        return f"{_place('saved caches')} ({_reason(error)}): conversations are read again after a restart."
+    return None
 
 
 def _place(what: str) -> str:

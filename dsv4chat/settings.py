@@ -54,6 +54,10 @@ class EngineSettings(_Section):
     """How the cache stores keys and values."""
     max_context: int | None = Field(default=None, ge=1)
     """The most tokens a conversation may have; unset: what the model was made for, as memory allows."""
+    cache_memory: float = Field(default=2.0, ge=0, allow_inf_nan=False)
+    """GB of main memory for the caches of conversations that are not open; what is beyond goes to disk."""
+    cache_disk: float = Field(default=8.0, ge=0, allow_inf_nan=False)
+    """GB of disk for saved caches; those used longest ago are removed."""
 
 
 class SamplingSettings(_Section):

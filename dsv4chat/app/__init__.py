@@ -9,16 +9,19 @@ def run(
     dtype: str | None = None,
     kv_dtype: str | None = None,
     max_context: int | None = None,
+    cache_memory: float | None = None,
     thinking: bool | None = None,
     effort: str | None = None,
 ) -> int:
     """Open the app and return its exit code when it is left.
 
     model: a folder or "demo". profile: "preview" or "current", None: what the model says. device, dtype,
-    kv_dtype, max_context: as in `Engine.load`. thinking, effort: of new conversations. What is None is
-    decided by the settings file.
+    kv_dtype, max_context: as in `Engine.load`. cache_memory: GB for caches of conversations not in use.
+    thinking, effort: of new conversations. What is None is decided by the settings file.
     """
     from dsv4chat.app.options import ChatOptions
     from dsv4chat.app.start import open_app
 
-    return open_app(ChatOptions(model, profile, device, dtype, kv_dtype, max_context, thinking, effort))
+    return open_app(
+        ChatOptions(model, profile, device, dtype, kv_dtype, max_context, cache_memory, thinking, effort)
+    )

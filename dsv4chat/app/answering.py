@@ -137,6 +137,7 @@ class Answering:
         finally:
             self._runner = None
             session.path.append(runner.record)
+            session.warm.turn_ended(record.conversation)
         self.fed, self.fed_conversation = outcome.fed, record.conversation
         if outcome.death is not None:
             session.link.down(outcome.death)

@@ -12,6 +12,7 @@ from typing import Literal
 from dsv4chat.app.tool_events import ToolNews
 from dsv4chat.encoding import Event as ParserEvent
 from dsv4chat.runtime.protocol import Loading, Ready
+from dsv4chat.runtime.protocol_conversations import ConversationCache
 from dsv4chat.store import Branch, ConversationRecord, MessageRecord
 from dsv4chat.turns import TurnEvent
 
@@ -140,6 +141,13 @@ class ModeChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class CachesMeasured:
+    """Where the engine keeps what conversations were fed, the last used one first."""
+
+    caches: tuple[ConversationCache, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """A sentence for the person."""
 
@@ -171,6 +179,7 @@ ChatEvent = (
     | TurnEvent
     | AnswerEnded
     | ModeChanged
+    | CachesMeasured
     | Notice
     | HistoryInMemory
     | ToolNews

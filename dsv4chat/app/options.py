@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ChatOptions:
-    """model: a folder or "demo". profile: "preview", "current" or None (the model says). None elsewhere means
-    that the settings decide."""
+    """model: a folder or "demo". profile: "preview", "current" or None (the model says). cache_memory: GB.
+
+    None elsewhere means that the settings decide.
+    """
 
     model: str = "demo"
     profile: str | None = None
@@ -14,5 +16,6 @@ class ChatOptions:
     dtype: str | None = None
     kv_dtype: str | None = None
     max_context: int | None = None
+    cache_memory: float | None = None
     thinking: bool | None = None
     effort: str | None = None

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from dsv4chat.app.events import (
     AnswerEnded,
     AnswerResumed,
+    CachesMeasured,
     ChatEvent,
     ConversationShown,
     EngineDown,
@@ -177,6 +178,8 @@ class ChatPresenter:
                 self._banner.hide()
             case TurnStopping():
                 self._status.activity = "stopping…"
+            case CachesMeasured(caches):
+                self._status.cached = self._session.warm.bytes_of_open(caches)
             case Notice(sentence, severity):
                 self._notify(sentence, severity)
             case HistoryInMemory(sentence):

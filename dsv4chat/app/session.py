@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dsv4chat.app.answering import Answering
+from dsv4chat.app.auto_title import AutoTitle
 from dsv4chat.app.engine_link import EngineLink, TextSide
 from dsv4chat.app.events import (
     ChatEvent,
@@ -26,10 +27,10 @@ from dsv4chat.app.events import (
 from dsv4chat.app.mode_cost import cost_of_change
 from dsv4chat.app.ports import Engine
 from dsv4chat.app.preferences import Preferences
-from dsv4chat.app.prompts import title_of
 from dsv4chat.app.tool_events import ToolsSwitched
 from dsv4chat.app.tool_turns import ToolTurns
 from dsv4chat.app.tree_actions import TreeActions
+from dsv4chat.app.warm_caches import WarmCaches
 from dsv4chat.runtime.protocol import Load, SamplingParams
 from dsv4chat.store import (
     BackgroundStore,
@@ -41,6 +42,7 @@ from dsv4chat.store import (
     Repository,
     StoreError,
 )
+from dsv4chat.titles import fallback_title
 
 EFFORTS: tuple[str | None, ...] = (None, "low", "high", "max")
 T = TypeVar("T")
@@ -78,6 +80,8 @@ class ChatSession:
         self.clock = clock
         self.answers = Answering(self)
         self.tree = TreeActions(self)
+        self.titles = AutoTitle(self)
+        self.warm = WarmCaches(self)
         self.preferences = preferences or Preferences()
         self.tools = ToolTurns(self, self.preferences.toolbox, self.preferences.tool_limits)
         self._defaults = self.settings
@@ -128,7 +132,9 @@ class ChatSession:
         self._starting = self.begin(self._restart(self._starting))
 
     def submit(self, text: str) -> bool:
-        """Send a message; False (and nothing happens) if it cannot be answered now."""
+        """Send a message; False if it cannot be answered now. An engine that is gone is started again."""
+        if self.link.state == "down":
+            self.start_engine()
         if not self.can_send or not text.strip():
             return False
         return self.begin_turn(self._answer_to(text))
@@ -190,6 +196,7 @@ class ChatSession:
     async def look_after(self) -> None:
         """To be called about once a second: notices an engine that died while nothing was asked of it."""
         await self.link.look()
+        self.warm.look()
 
     async def close(self) -> None:
         """End the turn (its partial answer is kept), the engine and the history."""
@@ -198,6 +205,7 @@ class ChatSession:
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self.store.close)
+        await self.warm.leave()
         await self.link.close()
 
     # -- for the parts of a session --------------------------------------------------------------------
@@ -219,7 +227,7 @@ class ChatSession:
 
     def begin_turn(self, work: Coroutine[None, None, None]) -> bool:
         """Run `work` as the turn: until it ends the session is busy. Always True."""
-        self._turn = self.begin(work)
+        self._turn = self.begin(self._run_turn(work))
         return True
 
     async def load_path(self, leaf: int | None) -> bool:
@@ -242,13 +250,18 @@ class ChatSession:
 
     # -- inside ----------------------------------------------------------------------------------------
 
+    async def _run_turn(self, work: Coroutine[None, None, None]) -> None:
+        await self.titles.leave()
+        await work
+        self.titles.begin()
+
     async def _answer_to(self, text: str) -> None:
         try:
             record = self.record or await self._create()
             parent = self.path[-1].id if self.path else None
             user = await self.store.run(lambda history: history.add_message(record.id, parent, "user", text))
             if record.title_by == "none":
-                await self.give_title(record.id, title_of(text), "text")
+                await self.give_title(record.id, fallback_title(text), "text")
             self.path.append(user)
             await self.tools.answer(user)
         except StoreError as error:
@@ -281,6 +294,7 @@ class ChatSession:
         self.store.current = record.id
         self.events.append(ConversationShown(record, tuple(self.path), self.branches, seen))
         self._tell_mode()
+        self.begin(self.warm.opened())
 
     def _tell_mode(self) -> None:
         self.events.append(ModeChanged(self.settings.thinking, self.settings.effort))
@@ -307,6 +321,7 @@ class ChatSession:
                 await asyncio.wait({task})
         self.answers.fed = ()
         await self.link.start()
+        await self.warm.opened()
 
     async def _settings_changed(self, before: ConversationSettings, after: ConversationSettings) -> None:
         if self.record is not None:

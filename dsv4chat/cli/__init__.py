@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dsv4chat import __version__
-from dsv4chat.cli.options import model_options
+from dsv4chat.cli.options import FiniteRange, model_options
 
 COMMANDS = {
     "ask": "Ask one question and print the streamed answer.",
@@ -48,6 +48,12 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="dsv4chat")
 @model_options
+@click.option(
+    "--cache-memory",
+    type=FiniteRange(min=0),
+    metavar="GB",
+    help="Main memory for the caches of conversations that are not open (default: 2).",
+)
 def main(**options: Any) -> None:
     """Chat with a DeepSeek-V4 model in the terminal. Without a command: open the app."""
     context = click.get_current_context()

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from dsv4chat.app.app import ChatApp
 from dsv4chat.app.engine_link import TextSide
+from dsv4chat.app.preferences import Preferences
 from dsv4chat.app.session import ChatSession
 from dsv4chat.encoding import Profile, Tokenizer
 from dsv4chat.runtime.protocol import Load
@@ -55,12 +56,14 @@ class Parts:
     ) -> None:
         self.folder = folder
         self.script = script or Script()
+        self.load = Load(model="demo")
         self.engines: list[FakeEngine] = []
         self.tokenizer = tokenizer or small_tokenizer()
         self.allow: int | None = None
         self.text = TextSide(self.tokenizer, "small", profile, notice)
         self.settings = settings
         self.clock = clock or Ticks()
+        self.preferences: Preferences | None = None
 
     @property
     def engine(self) -> FakeEngine:
@@ -76,9 +79,10 @@ class Parts:
         return ChatSession(
             make_engine=self.make_engine,
             read_text=lambda: self.text,
-            load=Load(model="demo"),
+            load=self.load,
             store=BackgroundStore(self.folder),
             settings=self.settings,
+            preferences=self.preferences,
             clock=self.clock,
         )
 

@@ -19,14 +19,46 @@ from dsv4chat.runtime.protocol import (
     SamplingParams,
     Token,
 )
+from dsv4chat.runtime.protocol_conversations import ConversationCache, Resumed, Saved
 
 LAYER_KINDS = ("window", "csa", "hca", "csa", "hca", "csa", "window", "csa")
+
+
+class FakeCaches:
+    """What was asked about caches, by conversation. figures, reused, notices, fails: what is answered."""
+
+    def __init__(self) -> None:
+        self.saved: list[str] = []
+        self.resumed: list[str] = []
+        self.measured: list[tuple[str, list[int]]] = []
+        self.figures: list[ConversationCache] = []
+        self.reused = 0
+        self.notices: list[str] = []
+        self.fails: Exception | None = None
+
+    async def save(self, conversation: str) -> Saved:
+        self.saved.append(conversation)
+        if self.fails is not None:
+            raise self.fails
+        return Saved(number=1, files=1, bytes=1000, seconds=0.1)
+
+    async def resume(self, conversation: str) -> Resumed:
+        self.resumed.append(conversation)
+        return Resumed(number=1, tokens=10, bytes=1000, seconds=0.1, notices=self.notices)
+
+    async def measure(self, conversation: str, ids: Sequence[int]) -> int:
+        self.measured.append((conversation, list(ids)))
+        return self.reused
+
+    async def list(self) -> Sequence[ConversationCache]:
+        return self.figures
 
 
 @dataclass
 class Script:
     """What the fake does. answers: one a turn, `</think>` and other control tokens written out; an exception
-    ends the answer before it (or after it, if `fails_after` tokens are given).
+    ends the answer before it (or after it, if `fails_after` tokens are given). title: what every title task
+    is answered with.
     """
 
     answers: list[str | Exception] = field(default_factory=list)
@@ -36,6 +68,7 @@ class Script:
     load_steps: int = 3
     load_error: Exception | None = None
     pace: float = 0.0
+    title: str = ""
 
 
 class FakeEngine:
@@ -48,11 +81,14 @@ class FakeEngine:
         self.alive = False
         self.closed = False
         self.asked: list[list[int]] = []
+        self.titles_asked: list[list[int]] = []
         self.sampling: list[SamplingParams] = []
         self.conversations: list[str] = []
         self.allow: int | None = None
         self.hang = False
         self.stalled: Hang | None = None
+        self.caches = FakeCaches()
+        self.dropped: list[str] = []
         self._more = asyncio.Event()
         self._stop = False
         self._running = False
@@ -103,6 +139,11 @@ class FakeEngine:
         boundaries: Sequence[int] = (),
         alternatives: int = 0,
     ) -> AsyncIterator[Prefill | Token | Finished]:
+        if self.tokenizer.token_text(ids[-1]) == "<｜title｜>":
+            self.titles_asked.append(list(ids))
+            async for item in self._title(list(ids)):
+                yield item
+            return
         self.asked.append(list(ids))
         self.sampling.append(sampling)
         self.conversations.append(conversation)
@@ -166,6 +207,28 @@ class FakeEngine:
             tail=decoder.flush(),
         )
 
+    async def _title(self, ids: list[int]) -> AsyncIterator[Prefill | Token | Finished]:
+        sampled = self.tokenizer.encode_text(self.script.title)
+        decoder = self.tokenizer.decoder()
+        for number in sampled:
+            await asyncio.sleep(0)
+            yield Token(
+                turn=1, id=number, text=decoder.push(number), logprob=-0.1, milliseconds=1.0, residual=[]
+            )
+        yield Finished(
+            turn=1,
+            reason="stop",
+            prefilled=1,
+            reused=len(ids) - 1,
+            tokens=len(sampled),
+            ttft_ms=1.0,
+            prefill_ms=1.0,
+            first_decode_ms=1.0,
+            tokens_per_second=1000.0,
+            stop_id=self.tokenizer.eos_id,
+            tail=decoder.flush(),
+        )
+
     async def _wait_for(self, given: int) -> None:
         await asyncio.sleep(self.script.pace)
         while self.hang or (self.allow is not None and given >= self.allow and not self._stop):
@@ -189,6 +252,9 @@ class FakeEngine:
         if self._running:
             self._stop = True
             self._more.set()
+
+    def drop(self, conversation: str) -> None:
+        self.dropped.append(conversation)
 
     async def ping(self, timeout: float = 5.0) -> float:
         if self._death is not None:

@@ -38,7 +38,8 @@ class EngineBanner(Static):
 
     def show_failed(self, sentence: str, key: str) -> None:
         """The engine is gone; `key` starts it again."""
-        self._show(f"{visible(sentence)}\n{key} starts it again · F4 shows its log", failed=True)
+        how = f"{key} starts it again, and so does the next message · F4 shows its log"
+        self._show(f"{visible(sentence)}\n{how}", failed=True)
 
     def show_hanging(self, sentence: str, key: str) -> None:
         """The engine does not get on; `key` starts it again."""

@@ -6,8 +6,9 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from dsv4chat.app.context_room import NEARLY_FULL
 from dsv4chat.app.styles import beside
-from dsv4chat.app.wording import short_count
+from dsv4chat.app.wording import short_count, size
 
 _METER = 10  # cells
 
@@ -15,6 +16,7 @@ _METER = 10  # cells
 class StatusLine(Widget):
     """thinking, effort: of the next turn. tools: how many are on offer. used, room: tokens, of the context.
 
+    cached: bytes of the conversation's cache, 0 when that is not known.
     activity: what is being waited for. warning: what is out of the ordinary.
     """
 
@@ -31,6 +33,7 @@ class StatusLine(Widget):
     tools: reactive[int] = reactive(0)
     used: reactive[int] = reactive(0)
     room: reactive[int] = reactive(0)
+    cached: reactive[int] = reactive(0)
     warning: reactive[str] = reactive("")
     activity: reactive[str] = reactive("")
 
@@ -48,11 +51,15 @@ class StatusLine(Widget):
         if self.warning:
             left.append((f"  {self.warning}", "warning"))
         right: list[tuple[str, str]] = []
+        if self.cached and width >= 90:
+            right.append((f"cache {size(self.cached)}  ", "quiet"))
         if self.room:
+            near = self.used >= NEARLY_FULL * self.room
             filled = min(_METER, round(_METER * self.used / self.room))
             if width >= 60:
                 right += [("━" * filled, "meter"), ("─" * (_METER - filled), "quiet"), (" ", "quiet")]
-            right.append((f"{short_count(self.used)} of {short_count(self.room)}", "quiet"))
+            count = f"{short_count(self.used)} of {short_count(self.room)}"
+            right.append((count, "warning" if near else "quiet"))
         gap = width - sum(len(text) for text, _ in left + right)
         if gap < 1:
             right, gap = [], 0

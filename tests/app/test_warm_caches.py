@@ -1,0 +1,167 @@
+"""When conversations' caches are saved and brought back: idle, leaving, opening, a new engine, deleting."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from dsv4chat.app.events import CachesMeasured, Notice
+from dsv4chat.app.session import ChatSession
+from dsv4chat.app.warm_caches import IDLE_SECONDS
+from dsv4chat.engine_process import EngineFailed, Hang
+from dsv4chat.runtime.protocol_conversations import ConversationCache
+from tests.support.app_parts import Parts, Ticks, wait_for
+from tests.support.fake_engine import Script
+from tests.support.sessions import THOUGHT, ask, ready
+
+
+def saving(folder: Path, answers: int = 3) -> Parts:
+    parts = Parts(folder, Script([THOUGHT] * answers), clock=Ticks())
+    parts.load = msgspec.structs.replace(parts.load, cache_folder=str(folder / "caches"))
+    return parts
+
+
+async def idle(session: ChatSession, parts: Parts, seconds: float) -> None:
+    """Let time pass, and the session look after its engine."""
+    assert isinstance(parts.clock, Ticks)
+    parts.clock.now += seconds
+    await session.look_after()
+    await wait_for(lambda: not session._tasks)
+
+
+async def test_a_cache_is_saved_when_nothing_was_asked_for_a_while(tmp_path: Path) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    await ask(session, "Capital?")
+    await idle(session, parts, IDLE_SECONDS - 0.1)
+    assert parts.engine.caches.saved == []
+    await idle(session, parts, 0.2)
+    assert parts.engine.caches.saved == ["1"]
+    await idle(session, parts, 100)
+    assert parts.engine.caches.saved == ["1"]  # nothing new
+    await ask(session, "And now?")
+    await idle(session, parts, IDLE_SECONDS)
+    assert parts.engine.caches.saved == ["1", "1"]
+    await session.close()
+    assert parts.engine.caches.saved == ["1", "1"]
+
+
+async def test_it_is_never_saved_during_a_turn(tmp_path: Path) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    await ask(session, "Capital?")
+    parts.engine.let(0)
+    session.submit("And now?")
+    await wait_for(lambda: len(parts.engine.asked) == 2)
+    assert isinstance(parts.clock, Ticks)
+    parts.clock.now += 100
+    await session.look_after()
+    assert parts.engine.caches.saved == []
+    parts.engine.let(None)
+    await wait_for(lambda: not session.busy)
+    await session.close()
+
+
+@pytest.mark.parametrize("ended", [True, False])
+async def test_leaving_saves_what_is_not_saved_yet(tmp_path: Path, ended: bool) -> None:
+    parts = saving(tmp_path)
+    parts.allow = None if ended else 5
+    session = await ready(parts)
+    session.submit("Capital?")
+    await wait_for(lambda: not session.busy if ended else parts.engine.asked)
+    await session.close()
+    assert parts.engine.caches.saved == ["1"]
+
+
+async def test_an_engine_that_hangs_is_not_waited_for_when_leaving(tmp_path: Path) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    await ask(session, "Capital?")
+    parts.engine.stalled = Hang(answers=False, seconds=9.0)
+    await session.close()
+    assert parts.engine.caches.saved == []
+
+
+async def test_the_last_conversation_is_brought_back_by_a_new_engine_and_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    await wait_for(lambda: not session._tasks)
+    assert parts.engine.caches.resumed == []  # a new conversation has nothing
+    await ask(session, "Capital?")
+    parts.engine.die()
+    await session.look_after()
+    await wait_for(lambda: session.link.state == "down")
+    session.start_engine()
+    await wait_for(lambda: parts.engine.caches.resumed == ["1"])
+    await session.close()
+    again = saving(tmp_path)
+    later = await ready(again)
+    await wait_for(lambda: again.engine.caches.resumed == ["1"])
+    await later.close()
+
+
+async def test_another_conversation_is_brought_back_when_it_is_opened(tmp_path: Path) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    await ask(session, "Capital?")
+    session.new_conversation()
+    await wait_for(lambda: session.record is None)
+    await ask(session, "Another")
+    session.open_conversation(1)
+    await wait_for(lambda: parts.engine.caches.resumed == ["1"])
+    await session.close()
+    assert sorted(parts.engine.caches.saved) == ["1", "2"]
+
+
+async def test_what_could_not_be_used_is_told(tmp_path: Path) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    await ask(session, "Capital?")
+    parts.engine.caches.notices = ["The saved cache x is damaged; its tokens are fed again."]
+    await session.warm.opened()
+    assert Notice("The saved cache x is damaged; its tokens are fed again.", "warning") in session.events
+    await session.close()
+
+
+async def test_a_save_that_fails_is_told_once_and_nothing_else_happens(tmp_path: Path) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    parts.engine.caches.fails = EngineFailed("SavedCacheError", "The disk is full.")
+    for _ in range(2):
+        await ask(session, "Capital?")
+        await idle(session, parts, IDLE_SECONDS)
+    told = [event for event in session.events if isinstance(event, Notice)]
+    assert told == [Notice("The cache of a conversation could not be saved: The disk is full.", "warning")]
+    await session.close()
+
+
+async def test_without_a_folder_nothing_is_saved_but_figures_are_shown(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script([THOUGHT]), clock=Ticks())
+    session = await ready(parts)
+    figures = ConversationCache(
+        conversation="1", tokens=20, branches=1, live_bytes=5000, memory_bytes=100, disk_bytes=0
+    )
+    parts.engine.caches.figures = [figures]
+    await ask(session, "Capital?")
+    await idle(session, parts, 1)
+    assert CachesMeasured((figures,)) in session.events
+    assert session.warm.bytes_of_open([figures]) == 5100
+    await idle(session, parts, 100)
+    await session.close()
+    assert parts.engine.caches.saved == []
+
+
+async def test_a_message_starts_an_engine_that_is_gone_and_is_answered(tmp_path: Path) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    parts.engine.die()
+    await session.look_after()
+    await wait_for(lambda: session.link.state == "down")
+    assert not session.submit("Capital?")
+    await wait_for(lambda: session.can_send)
+    assert len(parts.engines) == 2
+    await ask(session, "Capital?")
+    assert session.path[-1].content == "Paris."
+    await session.close()
