@@ -87,12 +87,3 @@ def _common(left: Sequence[int], right: Sequence[int]) -> int:
         if one != other:
             return index
     return min(len(left), len(right))
-
-
-def title_of(text: str, limit: int = 60) -> str:
-    """A title from the first words of a question: one line, cut at a word."""
-    line = " ".join(text.split())
-    if len(line) <= limit:
-        return line
-    cut = line[:limit].rsplit(" ", 1)[0]
-    return (cut if len(cut) > limit // 2 else line[:limit]) + "…"

@@ -13,7 +13,6 @@ from dsv4chat.app.drawing import (
     sparkline,
 )
 from dsv4chat.app.live_figures import LatencyFigures, ResidualFigures
-from dsv4chat.app.prompts import title_of
 from dsv4chat.app.screens.conversations_screen import when
 
 
@@ -171,12 +170,6 @@ def test_pooled_layers_show_their_largest() -> None:
     picture = column_chart(values, values, 30, 4, (0, 3))
     top = [index for index, (character, _) in enumerate(picture[0]) if character != " "]
     assert top == [101 * 30 // 200]
-
-
-def test_titles_are_one_line_cut_at_a_word() -> None:
-    assert title_of("  What\nis   this? ") == "What is this?"
-    assert title_of("word " * 30) == "word word word word word word word word word word word word…"
-    assert title_of("x" * 100) == "x" * 60 + "…"
 
 
 @pytest.mark.parametrize(
