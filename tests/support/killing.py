@@ -32,9 +32,9 @@ def save_endless(folder: Path) -> Path:
 
 
 class Program:
-    """The app over a model, with a home and a temporary folder of its own."""
+    """The app over a model, with a home and a temporary folder of its own; `more` environment variables."""
 
-    def __init__(self, root: Path, model: Path) -> None:
+    def __init__(self, root: Path, model: Path, **more: str) -> None:
         self.home = root / "home"
         self.temporary = root / "tmp"
         self.temporary.mkdir(exist_ok=True)
@@ -43,6 +43,7 @@ class Program:
             "DSV4CHAT_SAMPLING__TEMPERATURE": "0",
             "TMPDIR": str(self.temporary),
             "OMP_NUM_THREADS": "1",
+            **more,
         }
         self._model = model
         self.seen: list[tuple[float, int]] = []
@@ -79,6 +80,24 @@ class Program:
         self.terminal.send(f"{question}\r")
         self.until(lambda: len(self.messages()) >= asked + 2, f"{question!r} in the history")
         self.until(lambda: self.seen, f"a first token of the answer to {question!r}")
+
+    def answered(self, question: str) -> MessageRecord:
+        """Send a message and wait until the answer to it is complete."""
+        asked = len(self.messages())
+        self.terminal.send(f"{question}\r")
+        self.until(
+            lambda: (
+                len(path := self.messages()) == asked + 2
+                and path[-1].state not in ("writing", "interrupted")
+                and path[-1].generation.prefilled is not None
+            ),
+            f"an answer to {question!r}",
+        )
+        return self.messages()[-1]
+
+    def saved(self) -> list[Path]:
+        """The saved caches of conversations."""
+        return sorted(self.home.glob("cache/conversations/**/*.safetensors"))
 
     def most_seen(self, until: float) -> int:
         """How many tokens of the answer were on the screen at a time."""
