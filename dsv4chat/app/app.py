@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 
+from dsv4chat.app.keys import unknown
 from dsv4chat.app.screens.chat_screen import ChatScreen
 from dsv4chat.app.themes import DARK, LIGHT
 
@@ -51,8 +54,40 @@ class ChatApp(App[None]):
     async def _build(self) -> None:
         session = self.session = await asyncio.to_thread(self._make_session)
         self.chat.attach(session)
+        session.preferences.changed.append(self._setting_changed)
+        self._set_keys(session)
         session.start_engine()
         await session.open_history()
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """All commands, for the palette."""
+        from dsv4chat.app.commands import COMMANDS
+
+        for command in COMMANDS:
+            typed = f"/{command.name} {command.argument}".strip()
+            yield SystemCommand(command.words, typed, partial(self.chat.choose_command, command))
+
+    def _set_keys(self, session: "ChatSession") -> None:
+        changed = session.preferences.settings.keys
+        self.set_keymap(changed)
+        sentence = unknown(changed, self.chat.all_bindings())
+        if sentence:
+            self.chat.say(sentence, "warning")
+
+    def _setting_changed(self, section: str, name: str) -> None:
+        if self.session is not None and (section, name) == ("appearance", "theme"):
+            theme = self.session.preferences.settings.appearance.theme
+            if theme in self.available_themes and theme != self.theme:
+                self.theme = theme
+
+    def _watch_theme(self, theme_name: str) -> None:
+        """A theme chosen anywhere is kept in the settings."""
+        super()._watch_theme(theme_name)
+        session = self.session
+        if session is not None and session.preferences.settings.appearance.theme != theme_name:
+            trouble = session.preferences.set("appearance", "theme", theme_name)
+            if trouble:
+                self.chat.say(trouble, "warning")
 
     async def on_unmount(self) -> None:
         if self.session is not None:

@@ -18,6 +18,7 @@ class Preferences:
         self.settings = settings or Settings.model_construct()
         self.path = path
         self.changed: list[Callable[[str, str], None]] = []
+        self._toolbox: Toolbox | None = None
 
     def set(self, section: str, name: str, value: object) -> str | None:
         """Change `section.name` now and in the file; the sentence to show if it could not be saved.
@@ -27,13 +28,18 @@ class Preferences:
         checked = check_setting(section, name, value)
         part = getattr(self.settings, section)
         self.settings = self.settings.model_copy(update={section: part.model_copy(update={name: checked})})
+        if (section, name) == ("tools", "functions"):
+            self._toolbox = None
         for listener in self.changed:
             listener(section, name)
         return self._save(section, name, checked)
 
     def toolbox(self) -> Toolbox:
         """The built-in tools and those the settings name, whose code is run. To be called in a thread."""
-        return load_toolbox(self.settings.tools.functions, self.path.parent if self.path else None)
+        if self._toolbox is None:
+            folder = self.path.parent if self.path else None
+            self._toolbox = load_toolbox(self.settings.tools.functions, folder)
+        return self._toolbox
 
     def tool_limits(self) -> ToolLimits:
         """As the settings have them."""

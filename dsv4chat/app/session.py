@@ -141,8 +141,9 @@ class ChatSession:
 
     def stop(self) -> bool:
         """End the answer that is being written, keeping what is there; False if there is none."""
-        self.tools.stop()
-        if not self.busy or not self.answers.stop():
+        calling = self.tools.stop()
+        answering = self.answers.stop()
+        if not self.busy or not (calling or answering):
             return False
         self.events.append(TurnStopping())
         self.begin(self._watch_stop())

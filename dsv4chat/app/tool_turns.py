@@ -64,10 +64,12 @@ class ToolTurns:
         """The same, beginning with the rest of an unfinished answer."""
         await self._run(self._session.answers.resume)
 
-    def stop(self) -> None:
-        """Give up the call that waits or runs; no answer follows."""
-        if self._loop is not None:
-            self._loop.stop()
+    def stop(self) -> bool:
+        """Give up the call that waits or runs, and let no answer follow; False if there is no such turn."""
+        if self._loop is None:
+            return False
+        self._loop.stop()
+        return True
 
     def decide(self, answer: Answer) -> None:
         """The person's answer to `ApprovalWanted`."""

@@ -54,6 +54,15 @@ class ChatCommands(ChatKeys):
             await self.run_action(command.action)
         return True
 
+    async def choose_command(self, command: Command) -> None:
+        """Carry it out, or write its beginning into the input if it needs something after it."""
+        if not command.needs_argument:
+            await self.run_command(command)
+            return
+        composer = self.query_one(Composer)
+        composer.set_text(f"/{command.name} ")
+        composer.focus()
+
     # -- what widgets say ------------------------------------------------------------------------------
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:

@@ -4,11 +4,15 @@ from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
+from dsv4chat.app.keys import bindings
+from dsv4chat.app.widgets.approval_bar import ApprovalBar
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.transcript import Transcript
 from dsv4chat.app.widgets.waiting_messages import WaitingMessages
 
 if TYPE_CHECKING:
+    from textual.binding import Binding
+
     from dsv4chat.app.presenter import ChatPresenter
     from dsv4chat.app.screens.conversation_screen import ConversationForm
     from dsv4chat.app.session import ChatSession
@@ -61,9 +65,12 @@ class ChatKeys(Screen[None]):
         elif composer.text:
             composer.clear()
         else:
-            from dsv4chat.app.screens.quit_screen import QuitScreen
+            self.action_ask_to_quit()
 
-            self.app.push_screen(QuitScreen(), lambda wanted: self.app.exit() if wanted else None)
+    def action_ask_to_quit(self) -> None:
+        from dsv4chat.app.screens.quit_screen import QuitScreen
+
+        self.app.push_screen(QuitScreen(), lambda wanted: self.app.exit() if wanted else None)
 
     # -- mode ------------------------------------------------------------------------------------------
 
@@ -137,7 +144,13 @@ class ChatKeys(Screen[None]):
     def action_help(self) -> None:
         from dsv4chat.app.screens.help_screen import HelpScreen
 
-        self.app.push_screen(HelpScreen())
+        own = self.all_bindings()
+        changed = self.session.preferences.settings.keys if self.session is not None else {}
+        self.app.push_screen(HelpScreen(own, changed, tuple(bindings(Transcript))))
+
+    def all_bindings(self) -> "dict[str, Binding]":
+        """All key bindings that have a name."""
+        return bindings(type(self), Transcript, ApprovalBar.Choices, type(self.app))
 
     def action_page(self, direction: int) -> None:
         transcript = self.query_one(Transcript)

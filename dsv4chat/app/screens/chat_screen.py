@@ -60,6 +60,7 @@ class ChatScreen(ChatCommands):
         Binding("ctrl+b", "toggle_panels", "Panels", id="panels"),
         Binding("f1", "help", "Help", id="help"),
         Binding("ctrl+c", "interrupt", "Copy, stop, clear, quit", show=False, priority=True, id="interrupt"),
+        Binding("ctrl+d", "ask_to_quit", "Quit, with an empty input", show=False, id="ask_to_quit"),
         Binding("f4", "log", "Engine's log", show=False, id="log"),
         Binding("f5", "restart_engine", "Restart the engine", show=False, id="restart"),
         Binding("pageup", "page(-1)", "Page up", show=False, priority=True, id="page_up"),
@@ -243,7 +244,7 @@ class ChatScreen(ChatCommands):
             driver.write(escape)
         self.say(sentence, "information" if certain else "warning")
 
-    def say(self, sentence: str, severity: str) -> None:
+    def say(self, sentence: str, severity: str = "information") -> None:
         if severity == "error":
             self.notify(sentence, severity="error", markup=False, timeout=10)
         elif severity == "warning":

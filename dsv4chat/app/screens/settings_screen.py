@@ -185,6 +185,8 @@ def _as_typed(value: Any) -> str:
     """A value as a person types it in one line."""
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return str(value).replace("\\", "\\\\").replace("\n", "\\n") if isinstance(value, str) else str(value)

@@ -136,6 +136,12 @@ class Composer(TextArea):
         """A line as it is drawn: control characters of a pasted text are shown, one cell each, not obeyed."""
         return Text(self.document.get_line(line_index).translate(_PICTURES), end="", no_wrap=True)
 
+    def action_delete_right(self) -> None:
+        """In an empty input Ctrl+D is for the screen."""
+        if not self.text:
+            raise SkipAction
+        super().action_delete_right()
+
     def action_cursor_line_end(self, select: bool = False) -> None:
         """In an empty input the key is for the transcript."""
         if not self.text:

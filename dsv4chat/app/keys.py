@@ -1,0 +1,50 @@
+"""The keys of the program: what each does, under which name the settings change it, how it is written."""
+
+from collections.abc import Mapping
+
+from textual.app import App
+from textual.binding import Binding
+from textual.dom import DOMNode
+
+_NAMES = {
+    "pageup": "Page up",
+    "pagedown": "Page down",
+    "escape": "Esc",
+    "home": "Home",
+    "end": "End",
+    "space": "Space",
+    "enter": "Enter",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+}
+
+
+def bindings(*owners: type[DOMNode] | type[App[object]]) -> dict[str, Binding]:
+    """The bindings of these classes that have a name, by that name; a key list is one binding."""
+    found: dict[str, Binding] = {}
+    for owner in owners:
+        for binding in owner.BINDINGS:
+            if isinstance(binding, Binding) and binding.id is not None:
+                found.setdefault(binding.id, binding)
+    return found
+
+
+def keys_of(name: str, own: Mapping[str, Binding], changed: Mapping[str, str]) -> str:
+    """The keys of a binding as people read them, "" for one that is not there: "Ctrl+N", "↑, K"."""
+    keys = changed.get(name) or (own[name].key if name in own else "")
+    return ", ".join(written(key) for key in keys.split(",") if key)
+
+
+def written(key: str) -> str:
+    """A key as people read it: "ctrl+n" is "Ctrl+N"."""
+    return "+".join(_NAMES.get(part, part.capitalize()) for part in key.strip().split("+"))
+
+
+def unknown(changed: Mapping[str, str], own: Mapping[str, Binding]) -> str | None:
+    """A sentence about the names of `changed` that no binding has; None if all are known."""
+    wrong = sorted(set(changed) - set(own))
+    if not wrong:
+        return None
+    return f"The settings name keys for {', '.join(wrong)}; there are: {', '.join(sorted(own))}."
