@@ -13,9 +13,10 @@ from torch import Tensor
 
 from dsv4chat.kernels import hyper_connections as mhc
 from dsv4chat.kernels.linear import products
-from dsv4chat.kernels.moe import swiglu
+from dsv4chat.kernels.moe import router_scores, routing_weights, swiglu
 from dsv4chat.kernels.norms import rms_norm
 from dsv4chat.kernels.packed import Packed
+from dsv4chat.kernels.topk import top_k
 
 
 class Linear:
@@ -156,3 +157,23 @@ class Connection:
             pre, post, comb = mhc.weights(mix, w.scale, w.base, s, w.eps, w.rounds)
             following = torch.cat([post, comb.flatten(1)], 1)
         return streams, rms_norm(mhc.collapse(streams, pre), w.norm, w.norm_eps), following
+
+
+class Router:
+    """Which experts a token goes to, and with what weights.
+
+    bias: (experts,) float32 of a layer that chooses by score; table: (vocab, picks) int64 of one that chooses
+    by the token's id. One of them is None.
+    """
+
+    def __init__(self, bias: Tensor | None, table: Tensor | None, picks: int, scaling: float) -> None:
+        self.bias, self.table, self.picks, self.scaling = bias, table, picks, scaling
+
+    def __call__(self, logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """logits (n, experts) float32, tokens (n,) int64 -> ids (n, picks) int32, weights (n, picks) float32."""
+        scores = router_scores(logits)
+        if self.table is not None:
+            chosen = self.table.index_select(0, tokens)
+        else:
+            chosen = top_k(scores if self.bias is None else scores + self.bias, self.picks)
+        return chosen.int(), routing_weights(scores, chosen, self.scaling)

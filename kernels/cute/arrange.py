@@ -1,9 +1,9 @@
 """How the kernels want a matrix: codes as they are stored, scales in the order in which lanes need them.
 
-NVFP4, per row and unit of 512 columns: lane t of a quad reads the 16-byte chunks t, t + 4, t + 8 and t + 12
-of the unit's codes; each chunk has two block scales, and all eight lie together:
+NVFP4, per row and unit of 256 columns: lane t of a quad takes the 16-byte chunks t and t + 4 of the unit's
+codes; each chunk has two block scales, and all four lie together:
 
-    (units, 4 chunks, 4 lanes, 2) -> (units, 4 lanes, 4 chunks, 2)        bytes, zero beyond the last column
+    (units, 2 chunks, 4 lanes, 2) -> (units, 4 lanes, 2 chunks, 2)        bytes, zero beyond the last column
 
 FP8: one float32 a tile, whatever the scales were stored as. Both directions are exact.
 """
@@ -17,25 +17,24 @@ from torch import Tensor
 from dsv4chat.kernels.codes import e8m0_values
 from dsv4chat.kernels.packed import Packed
 
-NVFP4_UNIT = 512
-_UNIT_SCALES = 32
+_UNIT_SCALES = 16
 # Columns a 16-byte chunk holds, and columns a warp takes at once.
 CHUNK = {"nvfp4": 32, "fp8": 16, "bf16": 8}
-UNIT = {"nvfp4": 512, "fp8": 256, "bf16": 128}
+UNIT = {"nvfp4": 256, "fp8": 128, "bf16": 64}
 _NAMES = {"NVFP4": "nvfp4", "FP8": "fp8"}
 
 
 def quad_scales(scales: Tensor) -> Tensor:
-    """E4M3 block scales (..., columns / 16) -> u8 (..., units * 32) in the lanes' order."""
+    """E4M3 block scales (..., columns / 16) -> u8 (..., units * 16) in the lanes' order."""
     raw = scales.view(torch.uint8)
     padded = F.pad(raw, (0, -raw.shape[-1] % _UNIT_SCALES))
-    quads = padded.view(*padded.shape[:-1], -1, 4, 4, 2).transpose(-2, -3)
+    quads = padded.view(*padded.shape[:-1], -1, 2, 4, 2).transpose(-2, -3)
     return quads.reshape(padded.shape)
 
 
 def linear_scales(quads: Tensor, blocks: int) -> Tensor:
     """The inverse of `quad_scales`: the first `blocks` scales of each row in linear order, E4M3."""
-    raw = quads.view(*quads.shape[:-1], -1, 4, 4, 2).transpose(-2, -3).reshape(quads.shape)
+    raw = quads.view(*quads.shape[:-1], -1, 4, 2, 2).transpose(-2, -3).reshape(quads.shape)
     return raw[..., :blocks].contiguous().view(torch.float8_e4m3fn)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 ARCHITECTURES = ("sm_90a", "sm_100a")
 FORMATS = ("nvfp4", "fp8", "bf16")
 PRODUCTS = ("linear", "gate_up", "down")
-OTHERS = ("connection_mix", "connection_enter")
+OTHERS = ("connection_mix", "connection_enter", "router")
 
 SOURCES = (
     "compile.py",
@@ -21,6 +21,7 @@ SOURCES = (
     "gemv.py",
     "linear_kernel.py",
     "ptx.py",
+    "router_kernel.py",
     "target.py",
 )
 

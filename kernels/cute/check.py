@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.cute import arrange, connection, products
+from dsv4chat.kernels.cute import arrange, connection, products, routing
 from dsv4chat.kernels.cute.machine import Machine
 from dsv4chat.kernels.fp8 import TILE
 from dsv4chat.kernels.packed import Packed
@@ -77,6 +77,8 @@ def check(machine: Machine, quick: bool = False) -> Iterator[Checked]:
             yield _shared(machine, format, inner, d, 1)
             yield _shared(machine, format, inner, d, 8)
     yield _extremes(machine)
+    for experts in (6, 64, 256, 384):
+        yield from _router(machine, experts, 3)
     for d in (64, 4096, 7168) if not quick else (256,):
         for n in (1, 3):
             for head in (False, True):
@@ -243,3 +245,33 @@ def _connection(machine: Machine, d: int, n: int, head: bool) -> Iterator[Checke
             matrix = matrix / (matrix.sum(1 if turn % 2 == 0 else 2, keepdim=True) + 1e-6)
         expected = torch.cat([post, matrix.flatten(1)], 1)
         yield Checked("connection_enter", f"gates, {what}", relative_error(following, expected), 1e-4)
+
+
+def _router(machine: Machine, experts: int, n: int) -> Iterator[Checked]:
+    """By score with a bias, by score with many ties, and by table."""
+    device = machine.device
+    logits = torch.randn(n, experts, device=device) * 12
+    bias = torch.randn(experts, device=device)
+    tokens = torch.randint(0, 50, (n,), device=device)
+    table = torch.stack([torch.randperm(experts, device=device)[:6] for _ in range(50)])
+    for what, x, chosen, call in (
+        ("by score", logits, None, routing.Router(machine, bias, None, 6, 2.5)),
+        ("by score, ties", (logits / 12).round(), None, routing.Router(machine, None, None, 6, 2.5)),
+        ("by table", logits, table[tokens], routing.Router(machine, None, table, 6, 2.5)),
+    ):
+        scores = torch.nn.functional.softplus(x.double()).sqrt()
+        if chosen is None:
+            ranks = scores + bias if "ties" not in what else scores
+            chosen = torch.stack([_highest(row, 6) for row in ranks])
+        ids, weights = call(x, tokens)
+        order = ids.long().argsort(1)
+        wrong = bool((ids.long().gather(1, order) != chosen.sort(1).values).any())
+        picked = scores.gather(1, chosen.sort(1).values)
+        expected = picked / picked.sum(1, keepdim=True) * 2.5
+        error = relative_error(weights.gather(1, order), expected)
+        yield Checked("router", f"{what}, {experts} experts", float("nan") if wrong else error, 1e-5)
+
+
+def _highest(row: Tensor, k: int) -> Tensor:
+    """The k highest of a row, ties to the lowest index."""
+    return row.sort(descending=True, stable=True).indices[:k]

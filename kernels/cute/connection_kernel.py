@@ -24,6 +24,7 @@ THREADS = 256
 WARPS = 8
 ROWS_A_WARP = 3  # 24 mixes over 8 warps
 EXTRA = len(PAIRS) + 1
+VALUES_A_WARP = -(-(24 + EXTRA) // WARPS)
 
 
 def _warp_sum(value: Any) -> Any:
@@ -89,24 +90,33 @@ def _mix_kernel(
                 ptx.store_bf16(result + at * 2, x[i])
         place = shares + (token * values * blocks + block).to(Int64) * 4
         stride = blocks.to(Int64) * 4
+        sums = []
         for k in cutlass.range_constexpr(ROWS_A_WARP):
-            row = warp * ROWS_A_WARP + k
             w = [weights[k * STREAMS + i] for i in range(STREAMS)]
-            total = _warp_sum(w[0] * x[0] + w[1] * x[1] + w[2] * x[2] + w[3] * x[3])
-            if (lane == 0) & (row < mixes):
-                ptx.store_f32(place + row.to(Int64) * stride, total)
-        for k in cutlass.range_constexpr(len(PAIRS)):
-            i, j = PAIRS[k]
-            if warp == k % WARPS:
-                total = _warp_sum(x[i] * x[j])
-                if lane == 0:
-                    ptx.store_f32(place + (mixes + k).to(Int64) * stride, total)
-        if warp == WARPS - 1:
-            largest = Float32(0.0)
-            for i in cutlass.range_constexpr(STREAMS):
-                largest = cute.arch.fmax(largest, ptx.magnitude(x[i]))
-            largest = _warp_max(largest)
-            if lane == 0:
+            sums.append((w[0] * x[0] + w[1] * x[1]) + (w[2] * x[2] + w[3] * x[3]))
+        # The ten products go to the warps: 0..7, then 8 and 9 to warps 0 and 1.
+        pairs = [x[i] * x[j] for i, j in PAIRS]
+        first, second = pairs[0], pairs[WARPS]
+        for k in cutlass.range_constexpr(1, WARPS):
+            first = ptx.pick(warp == k, pairs[k], first)
+        for k in cutlass.range_constexpr(WARPS + 1, len(PAIRS)):
+            second = ptx.pick(warp == k - WARPS, pairs[k], second)
+        sums = [_warp_sum(value) for value in [*sums, first, second]]
+        largest = _warp_max(
+            cute.arch.fmax(
+                cute.arch.fmax(ptx.magnitude(x[0]), ptx.magnitude(x[1])),
+                cute.arch.fmax(ptx.magnitude(x[2]), ptx.magnitude(x[3])),
+            )
+        )
+        if lane == 0:
+            for k in cutlass.range_constexpr(ROWS_A_WARP):
+                row = warp * ROWS_A_WARP + k
+                if row < mixes:
+                    ptx.store_f32(place + row.to(Int64) * stride, sums[k])
+            ptx.store_f32(place + (mixes + warp).to(Int64) * stride, sums[ROWS_A_WARP])
+            if warp < len(PAIRS) - WARPS:
+                ptx.store_f32(place + (mixes + WARPS + warp).to(Int64) * stride, sums[ROWS_A_WARP + 1])
+            if warp == WARPS - 1:
                 ptx.store_f32(place + (values - 1).to(Int64) * stride, largest)
 
 
@@ -154,22 +164,36 @@ def _enter_kernel(
     inside = (column < d).to(Int32)
     cute.arch.griddepcontrol_launch_dependents()
     w = ptx.stream_f32(weight + column.to(Int64) * 4, inside)
+    first_scale = ptx.load_f32(scale)
+    bases = [ptx.load_f32(base + i * 4) for i in range(STREAMS)]
     cute.arch.griddepcontrol_wait()
+    x_old = []
+    for i in cutlass.range_constexpr(STREAMS):
+        at = (token * STREAMS + i).to(Int64) * d.to(Int64) + cutlass.min(column, d - 1).to(Int64)
+        x_old.append(ptx.load_bf16(streams + at * 2))
     values = mixes + EXTRA
     source = shares + (token * values).to(Int64) * blocks.to(Int64) * 4
-    for value in cutlass.range(warp, values, WARPS, unroll=1):
-        total = Float32(0.0)
-        largest = Float32(0.0)
-        for at in cutlass.range(lane, blocks, 32, unroll=4):
-            share = ptx.load_f32(source + (value * blocks + at).to(Int64) * 4)
-            total = total + share
-            largest = cute.arch.fmax(largest, share)
-        total = _warp_sum(total)
-        largest = _warp_max(largest)
-        if value == values - 1:
-            total = largest
-        if lane == 0:
-            ptx.shared_store_f32(shared + value * 4, total)
+    # A warp adds up every eighth value, all of them at once, so that their loads overlap.
+    totals = cute.make_rmem_tensor((VALUES_A_WARP,), Float32)
+    totals.fill(0.0)
+    largest = Float32(0.0)
+    for part in cutlass.range(lane, blocks, 32, unroll=4):
+        for k in cutlass.range_constexpr(VALUES_A_WARP):
+            value = cutlass.min(warp + k * WARPS, values - 1)
+            share = ptx.load_f32(source + (value * blocks + part).to(Int64) * 4)
+            totals[k] = totals[k] + share
+            if cutlass.const_expr(k == VALUES_A_WARP - 1):
+                largest = cute.arch.fmax(largest, share)
+    summed = [_warp_sum(totals[k]) for k in range(VALUES_A_WARP)]
+    largest = _warp_max(largest)
+    if lane == 0:
+        for k in cutlass.range_constexpr(VALUES_A_WARP):
+            value = warp + k * WARPS
+            if value < values - 1:
+                ptx.shared_store_f32(shared + value * 4, summed[k])
+        if warp == WARPS - 1:
+            # The last value is the maximum; every warp's last turn was at it or beyond, that is at it again.
+            ptx.shared_store_f32(shared + (values - 1) * 4, largest)
     cute.arch.sync_threads()
 
     products = [ptx.shared_load_f32(shared + (mixes + k) * 4) for k in range(len(PAIRS))]
@@ -179,11 +203,10 @@ def _enter_kernel(
             square = square + products[k]
     size = d.to(Float32)
     normed = ptx.inverse_root(square / (size * STREAMS) + norm_eps)
-    first_scale = ptx.load_f32(scale)
     pre = []
     for i in cutlass.range_constexpr(STREAMS):
         mixed = ptx.shared_load_f32(shared + i * 4) * normed
-        pre.append(ptx.sigmoid(mixed * first_scale + ptx.load_f32(base + i * 4)) + eps)
+        pre.append(ptx.sigmoid(mixed * first_scale + bases[i]) + eps)
     if block < parts - 1:
         mean = Float32(0.0)
         for k in cutlass.range_constexpr(len(PAIRS)):
@@ -191,10 +214,7 @@ def _enter_kernel(
             mean = mean + pre[i] * pre[j] * products[k] * (1.0 if i == j else 2.0)
         root = ptx.inverse_root(mean / size + norm_eps)
         if column < d:
-            total = Float32(0.0)
-            for i in cutlass.range_constexpr(STREAMS):
-                at = (token * STREAMS + i).to(Int64) * d.to(Int64) + column.to(Int64)
-                total = total + pre[i] * ptx.load_bf16(streams + at * 2)
+            total = (pre[0] * x_old[0] + pre[1] * x_old[1]) + (pre[2] * x_old[2] + pre[3] * x_old[3])
             here = x + (token.to(Int64) * d.to(Int64) + column.to(Int64)) * 2
             ptx.store_bf16(here, _round_bf16(total) * root * w)
     elif warp == 0:

@@ -1,16 +1,16 @@
 """Stored weight codes to pairs of halves, in registers.
 
-NVFP4 on Hopper, which has no instruction for it: bits. A code's three magnitude bits moved to bits 9..11 of a
-half are its value times 2^-14 (code 1 becomes a subnormal, which half arithmetic keeps), its sign bit goes to
-bit 15. Of a word's eight codes i and i + 4 lie 16 bits apart, so a pair (i, i + 4) takes one shift for both.
-On Blackwell `cvt.rn.f16x2.e2m1x2` gives neighbours (2i, 2i + 1). Activations are laid out to match:
-`PAIR_ORDER`.
+NVFP4 on Hopper, which has no instruction for it: an E2M1 code moved to bits 2..4 of a byte, its sign to bit 7,
+is the E4M3 number 2^-6 times its value (code 1 becomes a subnormal), and E4M3 to halves is hardware. Four even
+codes share a word, then four odd ones, so pairs are (0, 2), (4, 6), (1, 3), (5, 7). On Blackwell
+`cvt.rn.f16x2.e2m1x2` gives neighbours (0, 1), (2, 3) ... Activations are laid out to match: `PAIR_ORDER`.
 
-E4M3 block scales are decoded by bits too: byte << 7 is the value times 2^-8. On Hopper times 2^15 more, so
-that code times scale stays in half's range, exact: the product has at most 6 significant bits. The sums are
-then 2^-7 (Hopper) or 2^-8 (Blackwell) of the true ones: `UNSCALE`.
+E4M3 block scales: byte << 7 is a half of 2^-8 times the value. Codes times scales have at most 6 significant
+bits and are multiples of 2^-24 in these units, so the products are exact halves, subnormal ones included; the
+sums are 2^-14 (Hopper) or 2^-8 (Blackwell) of the true ones: `UNSCALE`.
 """
 
+import os
 from typing import Any
 
 from cutlass import Int32
@@ -19,8 +19,11 @@ from dsv4chat.kernels.cute import ptx
 from dsv4chat.kernels.cute.target import BLACKWELL
 
 # Columns of eight in the order in which their pairs leave `nvfp4_word`.
-PAIR_ORDER = (0, 1, 2, 3, 4, 5, 6, 7) if BLACKWELL else (0, 4, 1, 5, 2, 6, 3, 7)
-UNSCALE = 2.0**8 if BLACKWELL else 2.0**7
+BITS = os.environ.get("DECODE") == "bits"
+PAIR_ORDER = (
+    (0, 1, 2, 3, 4, 5, 6, 7) if BLACKWELL else (0, 4, 1, 5, 2, 6, 3, 7) if BITS else (0, 2, 4, 6, 1, 3, 5, 7)
+)
+UNSCALE = 2.0**8 if BLACKWELL else 2.0**7 if BITS else 2.0**14
 
 
 def nvfp4_scales(word: Any) -> list[Any]:
@@ -31,7 +34,7 @@ def nvfp4_scales(word: Any) -> list[Any]:
         doubled = ptx.asm(
             f"{{ .reg .b32 d; prmt.b32 d, $1, 0, {selector:#x}; shr.b32 $0, d, 1; }}", [Int32], [word]
         )
-        pairs.append(doubled if BLACKWELL else ptx.multiply_f16(doubled, Int32(0x78007800)))
+        pairs.append(doubled if not BITS or BLACKWELL else ptx.multiply_f16(doubled, Int32(0x78007800)))
     return pairs
 
 
@@ -45,6 +48,15 @@ def nvfp4_word(word: Any, scale: Any) -> Any:
             [Int32] * 4,
             [word],
         )
+    elif not BITS:
+        even, odd = ptx.asm(
+            "{ .reg .b32 a, b; shl.b32 a, $2, 4; shl.b32 b, $2, 2; and.b32 b, b, 0x1C1C1C1C;\n"
+            "lop3.b32 $0, a, 0x80808080, b, 0xEA;\n"  # (a & signs) | b
+            "shr.b32 b, $2, 2; and.b32 b, b, 0x1C1C1C1C; lop3.b32 $1, $2, 0x80808080, b, 0xEA; }",
+            [Int32, Int32],
+            [word],
+        )
+        pairs = ptx.e4m3_pairs(even) + ptx.e4m3_pairs(odd)
     else:
         lines = []
         for pair in range(4):

@@ -18,6 +18,8 @@ from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import gemv, ptx
 
+STAGES = 4
+STAGES_DOWN = 3  # beside the hidden layers of all picks
 LOG2_E = 1.4426950408889634
 
 
@@ -105,7 +107,7 @@ def _gate_up_kernel(
     g = lane >> 2
     t = lane & 3
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    x_shared = shared + gemv.RED_BYTES
+    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES * gemv.STAGE_BYTES
     units = (k + (fmt.unit - 1)) // fmt.unit
     x_row_bytes = units * (fmt.unit * 2) + 64
     cute.arch.griddepcontrol_launch_dependents()
@@ -116,8 +118,11 @@ def _gate_up_kernel(
     matrix_scales = scales + expert * scales_expert
 
     def locate(tile: Any, unit: Any) -> Any:
-        row = cutlass.min(tile * 8 + g, inner - 1)
-        return gemv.rows_at(fmt, [matrix] * 2, [matrix_scales] * 2, [row, row + up], (unit, t, k, units))
+        def row(r: Any) -> Any:
+            number = cutlass.min(tile * 8 + (r & 7), inner - 1)
+            return matrix, matrix_scales, number + (r >> 3) * up
+
+        return gemv.rows_at(fmt, lane, row, (unit, k, units))
 
     def begin() -> None:
         cute.arch.griddepcontrol_wait()
@@ -131,8 +136,9 @@ def _gate_up_kernel(
 
     tiles = (inner + 7) // 8
     gemv.walk(
-        fmt, exact, locate, begin, None, store, tiles, units, k, wk, shared, x_shared, x_row_bytes, rows
-    )
+        fmt, exact, STAGES, locate, begin, None, store, tiles, units, units, k, wk,
+        shared, x_shared, x_row_bytes, rows,
+    )  # fmt: skip
 
 
 @cute.jit
@@ -223,7 +229,7 @@ def _down_kernel(
     g = lane >> 2
     t = lane & 3
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    x_shared = shared + gemv.RED_BYTES
+    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES_DOWN * gemv.STAGE_BYTES
     units = (k + (fmt.unit - 1)) // fmt.unit
     x_row_bytes = units * (fmt.unit * 2)
     cute.arch.griddepcontrol_launch_dependents()
@@ -235,12 +241,12 @@ def _down_kernel(
 
     def locate(tile: Any, unit: Any) -> Any:
         chosen = expert(unit)
-        row = tile * 16 + g
-        two = [cutlass.min(row, d - 1), cutlass.min(row + 8, d - 1)]
-        place = (unit % units, t, k, units)
-        return gemv.rows_at(
-            fmt, [codes + chosen * codes_expert] * 2, [scales + chosen * scales_expert] * 2, two, place
-        )
+
+        def row(r: Any) -> Any:
+            number = cutlass.min(tile * 16 + r, d - 1)
+            return codes + chosen * codes_expert, scales + chosen * scales_expert, number
+
+        return gemv.rows_at(fmt, lane, row, (unit % units, k, units))
 
     def begin() -> None:
         source = hidden + (token * picks).to(Int64) * k.to(Int64) * 2
@@ -261,21 +267,9 @@ def _down_kernel(
 
     tiles = (d + 15) // 16
     gemv.walk(
-        fmt,
-        exact,
-        locate,
-        begin,
-        factor,
-        store,
-        tiles,
-        units * picks,
-        k,
-        wk,
-        shared,
-        x_shared,
-        Int32(0),
-        Int32(1),
-    )
+        fmt, exact, STAGES_DOWN, locate, begin, factor, store, tiles, units * picks, units, k, wk,
+        shared, x_shared, Int32(0), Int32(1),
+    )  # fmt: skip
 
 
 @cute.jit

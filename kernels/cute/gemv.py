@@ -2,14 +2,17 @@
 
 One warp takes 16 rows of the matrix at a time and multiplies them on the tensor cores: the weights are the A
 operand, the activation rows the 8 columns of B, so that 8 rows cost what 1 costs. The order of the columns
-within a product is free as long as A and B agree, so a lane reads 16 bytes of a row as they are stored:
+within a product is free as long as A and B agree, so a lane takes 16 bytes of a row as they are stored:
 
-    unit = 4 chunks of (4 lanes x 16 bytes) of two rows, g and g + 8: 8 loads in flight, and the next unit's
-    asked for before this one is used
+    unit = 128 bytes of each of the 16 rows = 2 chunks of (4 lanes x 16 bytes), with their scales
+
+Each warp copies its units into shared memory with cp.async, STAGES - 1 of them ahead of the one it works on:
+no registers are held by what is on its way. In a stage the two halves of odd rows change places, so that
+reading a chunk of two rows meets all banks.
 
 `wk` of a block's 8 warps share the columns of a row tile (unit number modulo wk), 8 / wk tiles go on at once;
-their sums meet in shared memory. A block walks over its tiles; the weights of the first tile are asked for
-before the block waits for the kernel that makes x (programmatic dependent launch).
+their sums meet in shared memory. A block walks over its tiles; the first weights are asked for before the
+block waits for the kernel that makes x (programmatic dependent launch).
 
 Layouts: codes as stored; NVFP4 block scales in the order in which lanes need them (`arrange.quad_scales`);
 FP8 tile scales as float32; the float32 factor of an NVFP4 matrix one a row, applied to the sums.
@@ -22,21 +25,21 @@ from typing import Any
 import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
-from cutlass.cutlass_dsl import select_
 
 from dsv4chat.kernels.cute import decode, ptx
 
 WARPS = 8
 THREADS = 32 * WARPS
-SEGMENTS = 4
-UNIT_BYTES = 256
-RED_BYTES = 2 * THREADS * 16  # two rounds of four float32 a lane
+STAGE_BYTES = 16 * 128 + 16 * 16  # codes, scales
+SUMS_BYTES = 2 * THREADS * 16  # two rounds of four float32 a lane
 
 
 @dataclass(frozen=True)
 class Format:
-    """How a format's unit is laid out: `columns` a lane reads as one 16-byte chunk; `unit` all columns of a
-    unit; `order`, which eight columns lie together in a 16-byte piece of x; scale_bytes of a unit and row.
+    """How a format's unit is laid out.
+
+    columns: what a lane reads as one 16-byte chunk; order: which of eight columns lie where in a 16-byte piece
+    of x; scale_bytes: of a unit and row (of a unit and tile for FP8).
     """
 
     name: str
@@ -47,17 +50,23 @@ class Format:
 
     @property
     def unit(self) -> int:
-        return 16 * self.columns
+        """Columns of a unit."""
+        return 8 * self.columns
 
     @property
     def pieces(self) -> int:
         """16-byte pieces of x a chunk meets."""
         return self.columns // 8
 
+    @property
+    def row_bits(self) -> int:
+        """Bits of a column."""
+        return 128 // self.columns
+
 
 PLAIN_ORDER = tuple(range(8))
-NVFP4 = Format("nvfp4", 32, 32, decode.PAIR_ORDER)
-FP8 = Format("fp8", 16, 8, PLAIN_ORDER)
+NVFP4 = Format("nvfp4", 32, 16, decode.PAIR_ORDER)
+FP8 = Format("fp8", 16, 4, PLAIN_ORDER)
 BF16 = Format("bf16", 8, 0, PLAIN_ORDER, bfloat=True)
 FORMATS = (NVFP4, FP8, BF16)
 
@@ -66,79 +75,81 @@ def _wide(value: Any) -> Any:
     return value.to(Int64)
 
 
-def _load_unit(
-    fmt: Format, exact: bool, at: Sequence[Any], unit: Any, t: Any, k: Any, wanted: Any
-) -> list[Any]:
-    """Ask for a unit: 16 words of the low row, 16 of the high row, then the scales of each.
+@dataclass(frozen=True)
+class Lane:
+    """What a lane knows about itself: its number, row g and place t of its quad, its warp's stages."""
 
-    at: where this lane's part of the unit begins: low codes, high codes, low scales, high scales. Unless
-    `exact` (k is a multiple of the unit) what lies beyond the last column is read again from within: its x is
-    zero.
+    lane: Any
+    g: Any
+    t: Any
+    ring: Any
+
+
+def _copy_unit(fmt: Format, exact: bool, at: Sequence[Any], lane: Lane, slot: Any, unit: Any, k: Any) -> None:
+    """Ask for a unit into stage `slot`. at: this lane's part, as `locate` gives it.
+
+    Unless `exact` (k is a multiple of the unit) what lies beyond the last column is read again from within: its
+    x is zero.
     """
-    words: list[Any] = []
-    last = k // fmt.columns - 1
-    for row in at[:2]:
-        for chunk in range(4):
-            if exact:
-                address = row + 64 * chunk
-            else:
-                here = unit * 16 + chunk * 4 + t
-                address = row + _wide(64 * chunk + (cutlass.min(here, last) - here) * 16)
-            words += ptx.stream_128(address, wanted)
+    stage = lane.ring + slot * STAGE_BYTES
+    chunk = lane.lane & 7
+    back = Int32(0)
+    if not exact:
+        back = cutlass.min(k // fmt.columns - 1 - (unit * 8 + chunk), 0) * 16
+    for i in range(4):
+        row = i * 4 + (lane.lane >> 3)
+        address = at[i] if exact else at[i] + _wide(back)
+        ptx.copy_async_16(stage + row * 128 + (chunk ^ ((row & 1) << 2)) * 16, address)
     if fmt is NVFP4:
-        for scales in at[2:]:
-            words += ptx.stream_64(scales, wanted)
+        ptx.copy_async_if(stage + 2048 + lane.lane * 16, at[4], (lane.lane < 16).to(Int32), 16)
     elif fmt is FP8:
-        beyond = Int32(4) if exact else cutlass.min((k + 127) // 128 - 1 - unit * 2, 1) * 4
-        for scales in at[2:]:
-            words.append(ptx.f32_to_bits(ptx.stream_f32(scales, wanted)))
-            words.append(ptx.f32_to_bits(ptx.stream_f32(scales + _wide(beyond), wanted)))
-    return words
+        ptx.copy_async_if(stage + 2048 + lane.lane * 4, at[4], (lane.lane < 2).to(Int32), 4)
 
 
-def _times_nvfp4(words: list[Any], x_piece: Callable[[int], Any]) -> list[Any]:
-    low, high, scales = words[:16], words[16:32], words[32:]
-    zero = Float32(0.0)
-    sums = [[zero] * 4, [zero] * 4]
-    pairs_of_scales = [
-        decode.nvfp4_scales(scales[0]) + decode.nvfp4_scales(scales[1]),
-        decode.nvfp4_scales(scales[2]) + decode.nvfp4_scales(scales[3]),
-    ]
-    for word in range(16):
-        block = word // 2
-        a_low = decode.nvfp4_word(low[word], pairs_of_scales[0][block])
-        a_high = decode.nvfp4_word(high[word], pairs_of_scales[1][block])
-        b = x_piece(word)
-        for half in range(2):
-            a = [a_low[2 * half], a_high[2 * half], a_low[2 * half + 1], a_high[2 * half + 1]]
-            sums[half] = ptx.mma_f16(sums[half], a, b[2 * half : 2 * half + 2])
+def _chunks(lane: Lane, stage: Any, chunk: int) -> tuple[Any, Any]:
+    """The four words of this lane's chunk in rows g and g + 8."""
+    here = stage + lane.g * 128 + ((chunk * 4 + lane.t) ^ ((lane.g & 1) << 2)) * 16
+    return ptx.shared_load_128(here), ptx.shared_load_128(here + 1024)
+
+
+def _times_nvfp4(lane: Lane, stage: Any, x: Callable[[int], Any]) -> list[Any]:
+    sums = [[Float32(0.0)] * 4, [Float32(0.0)] * 4]
+    here = stage + 2048 + lane.g * 16 + lane.t * 4
+    scales = [decode.nvfp4_scales(ptx.shared_load_32(here + high * 128)) for high in range(2)]
+    for chunk in range(2):
+        low, high = _chunks(lane, stage, chunk)
+        for word in range(4):
+            block = 2 * chunk + word // 2
+            a_low = decode.nvfp4_word(low[word], scales[0][block])
+            a_high = decode.nvfp4_word(high[word], scales[1][block])
+            b = x(4 * chunk + word)
+            for half in range(2):
+                a = [a_low[2 * half], a_high[2 * half], a_low[2 * half + 1], a_high[2 * half + 1]]
+                sums[half] = ptx.mma_f16(sums[half], a, b[2 * half : 2 * half + 2])
     return [(a + b) * decode.UNSCALE for a, b in zip(*sums, strict=True)]
 
 
-def _times_fp8(words: list[Any], x_piece: Callable[[int], Any]) -> list[Any]:
-    low, high, scales = words[:16], words[16:32], words[32:]
-    total = [Float32(0.0)] * 4
-    for tile in range(2):
-        sums = [[Float32(0.0)] * 4, [Float32(0.0)] * 4]
-        for word in range(8 * tile, 8 * tile + 8, 2):
-            b = x_piece(word // 2)
+def _times_fp8(lane: Lane, stage: Any, x: Callable[[int], Any]) -> list[Any]:
+    sums = [[Float32(0.0)] * 4, [Float32(0.0)] * 4]
+    factors = [ptx.shared_load_f32(stage + 2048 + 4 * high) for high in range(2)]
+    for chunk in range(2):
+        low, high = _chunks(lane, stage, chunk)
+        for word in range(0, 4, 2):
+            b = x(2 * chunk + word // 2)
             for half in range(2):
                 a_low, a_high = ptx.e4m3_pairs(low[word + half]), ptx.e4m3_pairs(high[word + half])
                 a = [a_low[0], a_high[0], a_low[1], a_high[1]]
                 sums[half] = ptx.mma_f16(sums[half], a, b[2 * half : 2 * half + 2])
-        factors = [ptx.bits_to_f32(scales[tile]), ptx.bits_to_f32(scales[2 + tile])]
-        total = [total[i] + (sums[0][i] + sums[1][i]) * factors[i // 2] for i in range(4)]
-    return total
+    return [(sums[0][i] + sums[1][i]) * factors[i // 2] for i in range(4)]
 
 
-def _times_bf16(words: list[Any], x_piece: Callable[[int], Any]) -> list[Any]:
-    low, high = words[:16], words[16:32]
+def _times_bf16(lane: Lane, stage: Any, x: Callable[[int], Any]) -> list[Any]:
     sums = [[Float32(0.0)] * 4, [Float32(0.0)] * 4]
-    for chunk in range(4):
-        b = x_piece(chunk)
+    for chunk in range(2):
+        low, high = _chunks(lane, stage, chunk)
+        b = x(chunk)
         for half in range(2):
-            at = 4 * chunk + 2 * half
-            a = [low[at], high[at], low[at + 1], high[at + 1]]
+            a = [low[2 * half], high[2 * half], low[2 * half + 1], high[2 * half + 1]]
             sums[half] = ptx.mma_bf16(sums[half], a, b[2 * half : 2 * half + 2])
     return [a + b for a, b in zip(*sums, strict=True)]
 
@@ -199,15 +210,60 @@ def stage(
 
 
 @cute.jit
+def _ask(
+    fmt: cutlass.Constexpr,
+    exact: cutlass.Constexpr,
+    locate: cutlass.Constexpr,
+    lane: cutlass.Constexpr,
+    at: cutlass.Constexpr,
+    place: cutlass.Constexpr,
+    slot: Int32,
+    kw: Int32,
+    wk: Int32,
+    step: Int32,
+    tiles: Int32,
+    units: Int32,
+    row_units: Int32,
+    k: Int32,
+):
+    """Ask for the unit at `place` (tile, unit) into stage `slot`, and go on to this warp's next one.
+
+    at: where this lane's part of it begins. row_units: units of a row; `units` of a tile are as many, or those
+    of several rows one behind the other (picks).
+    """
+    tile = place[0]
+    unit = place[1]
+    inside = unit % row_units
+    if tile < tiles:
+        _copy_unit(fmt, exact, _all(at, 5), lane, slot, inside, k)
+        following = unit + wk
+        if following >= units:
+            following = kw
+            tile = tile + step
+            if tile < tiles:
+                _put(at, locate(tile, following))
+        elif inside + wk >= row_units:
+            _put(at, locate(tile, following))
+        else:
+            codes = _wide(wk * 128)
+            _put(at, [at[i] + codes for i in range(4)] + [at[4] + _wide(wk * fmt.scale_bytes)])
+        place[0] = tile
+        place[1] = following
+    cute.arch.cp_async_commit_group()
+
+
+@cute.jit
 def walk(
     fmt: cutlass.Constexpr,
     exact: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
     locate: cutlass.Constexpr,
     begin: cutlass.Constexpr,
     factor: cutlass.Constexpr,
     store: cutlass.Constexpr,
     tiles: Int32,
     units: Int32,
+    row_units: Int32,
     k: Int32,
     wk: Int32,
     shared: Int32,
@@ -217,16 +273,15 @@ def walk(
 ):
     """The loop of all kernels here: this block's tiles, this warp's units of each.
 
-    locate(tile, unit): where this lane's part of a unit begins (see `_load_unit`); begin(): what must happen
-    before x is used; factor(tile, unit): what a unit's sums are multiplied by; without it all units of a
-    tile lie in the same two rows; store(tile, sums): the tile's sums, complete.
+    shared: the sums, then each warp's stages. locate(tile, unit): where this lane's part of a unit begins
+    (`rows_at`); begin(): what must happen before x is used; factor(tile, unit): what a unit's sums are
+    multiplied by, or None; store(tile, sums): the tile's sums, complete.
     """
     tid, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     blocks, _, _ = cute.arch.grid_dim()
     warp = cute.arch.make_warp_uniform(tid // 32)
-    lane = tid & 31
-    t = lane & 3
+    lane = Lane(tid & 31, (tid & 31) >> 2, tid & 3, shared + SUMS_BYTES + warp * (stages * STAGE_BYTES))
     kw = warp % wk
     group = warp // wk
     at_once = WARPS // wk
@@ -234,50 +289,39 @@ def walk(
     first = block * at_once
     rounds = (tiles - first + step - 1) // step
     tile = first + group
-    at = cute.make_rmem_tensor((4,), Int64)
-    words = cute.make_rmem_tensor((36,), Int32)
+    at = cute.make_rmem_tensor((5,), Int64)
+    place = cute.make_rmem_tensor((2,), Int32)
+    _put(place, [tile, kw])
     if tile < tiles:
         _put(at, locate(tile, kw))
-    count = _put(
-        words,
-        _load_unit(fmt, exact, _all(at, 4), _column_unit(kw, units, k, fmt), t, k, (tile < tiles).to(Int32)),
-    )
+    for slot in cutlass.range_constexpr(stages - 1):
+        _ask(fmt, exact, locate, lane, at, place, Int32(slot), kw, wk, step, tiles, units, row_units, k)
     begin()
     # A column of B without a row of its own repeats the last one: nobody stores what comes of it.
-    x_lane = x_shared + cutlass.min(lane >> 2, rows - 1) * x_stride + t * 16
+    x_lane = x_shared + cutlass.min(lane.g, rows - 1) * x_stride + lane.t * 16
+    slot = Int32(0)
+    free = Int32(stages - 1)
     for turn in cutlass.range(rounds, unroll=1):
         sums = cute.make_rmem_tensor((4,), Float32)
         sums.fill(0.0)
-        for unit in cutlass.range(kw, units, wk, unroll=1):
-            following = unit + wk
-            following_tile = tile
-            if following >= units:
-                following = kw
-                following_tile = tile + step
-                if following_tile < tiles:
-                    _put(at, locate(following_tile, following))
-            elif cutlass.const_expr(factor is not None):
-                _put(at, locate(following_tile, following))
-            else:
-                _put(at, _advance(fmt, at, wk))
-            asked = _load_unit(
-                fmt,
-                exact,
-                _all(at, 4),
-                _column_unit(following, units, k, fmt),
-                t,
-                k,
-                (following_tile < tiles).to(Int32),
-            )
-            here = x_lane + unit * (fmt.unit * 2)
-            products = _TIMES[fmt.name](
-                _all(words, count), lambda number, here=here: ptx.shared_load_128(here + number * 64)
-            )
-            if cutlass.const_expr(factor is not None):
-                times = factor(tile, unit)
-                products = [products[i] * times[i] for i in range(4)]
-            _put(sums, [sums[i] + products[i] for i in range(4)])
-            _put(words, asked)
+        if tile < tiles:
+            for unit in cutlass.range(kw, units, wk, unroll=1):
+                cute.arch.cp_async_wait_group(stages - 2)
+                cute.arch.sync_warp()
+                _ask(fmt, exact, locate, lane, at, place, free, kw, wk, step, tiles, units, row_units, k)
+                here = x_lane + unit * (fmt.unit * 2)
+                stage = lane.ring + slot * STAGE_BYTES
+                products = _TIMES[fmt.name](
+                    lane, stage, lambda piece, here=here: ptx.shared_load_128(here + piece * 64)
+                )
+                if cutlass.const_expr(factor is not None):
+                    times = factor(tile, unit)
+                    products = [products[i] * times[i] for i in range(4)]
+                _put(sums, [sums[i] + products[i] for i in range(4)])
+                free = slot
+                slot = slot + 1
+                if slot == stages:
+                    slot = Int32(0)
         if wk > 1:
             # Two buffers in turn: the next round's barrier keeps a buffer from being refilled too early.
             buffer = shared + (turn & 1) * (THREADS * 16)
@@ -303,48 +347,27 @@ def _all(registers: Any, count: int) -> list[Any]:
     return [registers[i] for i in range(count)]
 
 
-def _advance(fmt: Format, at: Any, units: Any) -> list[Any]:
-    """`units` further along the same rows."""
-    codes, scales = _wide(units * UNIT_BYTES), _wide(units * fmt.scale_bytes)
-    return [at[0] + codes, at[1] + codes, at[2] + scales, at[3] + scales]
+def rows_at(fmt: Format, lane: Any, row: Callable[[Any], Any], place: tuple[Any, Any, Any]) -> list[Any]:
+    """Where this lane's part of a unit begins: of four rows a chunk each, then the scales it copies.
 
-
-def _column_unit(unit: Any, units: Any, k: Any, fmt: Format) -> Any:
-    """The unit's number within its row: with several picks one behind the other the rows repeat."""
-    return unit % ((k + fmt.unit - 1) // fmt.unit)
-
-
-def rows_at(
-    fmt: Format, codes: Any, scales: Any, rows: Sequence[Any], place: tuple[Any, Any, Any, Any]
-) -> list[Any]:
-    """Where this lane's part of a unit begins in two rows.
-
-    codes, scales: the two matrices' addresses; rows: a row of each; place: (unit within the row, lane in the
-    quad, k, units of a row).
+    row(r): (address of the matrix's codes, of its scales, row in the matrix) for row r of the tile; place:
+    (unit within the row, k, units of a row).
     """
-    unit, t, k, units = place
-    bits = {"nvfp4": 4, "fp8": 8, "bf16": 16}[fmt.name]
-    codes_at = [
-        base + _wide(row) * _wide(k * bits // 8) + _wide(unit * UNIT_BYTES + t * 16)
-        for base, row in zip(codes, rows, strict=True)
-    ]
+    unit, k, row_units = place
+    at = []
+    for i in range(4):
+        codes, _, number = row(i * 4 + (lane >> 3))
+        at.append(codes + _wide(number) * _wide(k * fmt.row_bits // 8) + _wide(unit * 128 + (lane & 7) * 16))
     if fmt is NVFP4:
-        scales_at = [
-            base + _wide(row) * _wide(units * 32) + _wide(unit * 32 + t * 8)
-            for base, row in zip(scales, rows, strict=True)
-        ]
+        _, scales, number = row(lane & 15)
+        at.append(scales + _wide(number) * _wide(row_units * 16) + _wide(unit * 16))
     elif fmt is FP8:
-        scales_at = [
-            base + _wide((row // 128) * ((k + 127) // 128) * 4 + unit * 8)
-            for base, row in zip(scales, rows, strict=True)
-        ]
+        # Lanes 0 and 1 copy the factor of the tile's upper and lower eight rows.
+        _, scales, number = row((lane & 1) * 8)
+        at.append(scales + _wide((number // 128) * ((k + 127) // 128) * 4 + unit * 4))
     else:
-        scales_at = list(scales)
-    return codes_at + scales_at
-
-
-def select(condition: Any, new: Any, old: Any) -> Any:
-    return select_(condition, new, old)
+        at.append(at[0])
+    return at
 
 
 def x_bytes(kind: Any) -> Any:
@@ -354,4 +377,4 @@ def x_bytes(kind: Any) -> Any:
 
 def further(address: Any, offset: Any) -> Any:
     """address + offset, or 0 where address is 0."""
-    return select(address != 0, address + offset, Int64(0))
+    return ptx.pick(address != 0, address + offset, Int64(0))

@@ -11,6 +11,9 @@ from cutlass import Float32, Int32, Int64
 from dsv4chat.kernels.cute import gemv, ptx
 
 
+STAGES = 4
+
+
 @cute.jit
 def _store(
     out: Int64,
@@ -59,7 +62,7 @@ def _kernel(
     g = lane >> 2
     t = lane & 3
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    x_shared = shared + gemv.RED_BYTES
+    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES * gemv.STAGE_BYTES
     units = (k + (fmt.unit - 1)) // fmt.unit
     x_row_bytes = units * (fmt.unit * 2) + 64
     cute.arch.griddepcontrol_launch_dependents()
@@ -68,9 +71,10 @@ def _kernel(
     first = slot * matrix_rows
 
     def locate(tile: Any, unit: Any) -> Any:
-        row = tile * 16 + g
-        two = [cutlass.min(row, matrix_rows - 1), cutlass.min(row + 8, matrix_rows - 1)]
-        return gemv.rows_at(fmt, [matrix] * 2, [matrix_scales] * 2, two, (unit, t, k, units))
+        def row(r: Any) -> Any:
+            return matrix, matrix_scales, cutlass.min(tile * 16 + r, matrix_rows - 1)
+
+        return gemv.rows_at(fmt, lane, row, (unit, k, units))
 
     def begin() -> None:
         cute.arch.griddepcontrol_wait()
@@ -93,8 +97,9 @@ def _kernel(
 
     tiles = (matrix_rows + 15) // 16
     gemv.walk(
-        fmt, exact, locate, begin, None, store, tiles, units, k, wk, shared, x_shared, x_row_bytes, rows
-    )
+        fmt, exact, STAGES, locate, begin, None, store, tiles, units, units, k, wk,
+        shared, x_shared, x_row_bytes, rows,
+    )  # fmt: skip
 
 
 @cute.jit

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from dsv4chat.kernels import step_operations as plain
-from dsv4chat.kernels.cute import builder, connection, products, store
+from dsv4chat.kernels.cute import builder, connection, products, routing, store
 from dsv4chat.kernels.cute.arrange import matrix
 from dsv4chat.kernels.cute.driver import DriverError
 from dsv4chat.kernels.cute.machine import Machine, architecture_of
@@ -19,6 +20,7 @@ Linear = plain.Linear | products.Linear
 Grouped = plain.Grouped | products.Grouped
 Experts = plain.Experts | products.Experts
 Connection = plain.Connection | connection.Connection
+Router = plain.Router | routing.Router
 
 
 class KernelError(RuntimeError):
@@ -66,6 +68,12 @@ class Operations:
         if self.machine is None or not connection.fits(weights):
             return plain.Connection(weights)
         return connection.Connection(self.machine, weights)
+
+    def router(self, bias: Tensor | None, table: Tensor | None, picks: int, scaling: float) -> Router:
+        """Who goes to which expert. See `step_operations.Router`."""
+        if self.machine is None or picks > routing.MOST_PICKS:
+            return plain.Router(bias, table, picks, scaling)
+        return routing.Router(self.machine, bias, table, picks, scaling)
 
 
 def operations(

@@ -17,12 +17,14 @@ MOST_ROWS = 8
 THREADS = 256
 WARPS = 8
 SUMS_BYTES = 8192  # shared memory in which a block's warps add up
+STAGE_BYTES = 2304  # and what a warp's stage takes
+STAGES, STAGES_DOWN = 4, 3
 KINDS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2}
 
 
 def shared_bytes(format: str, units: int, rows: int) -> int:
-    """Shared memory of a block: the sums, and `rows` rows of activations."""
-    return SUMS_BYTES + rows * (units * UNIT[format] * 2 + 64)
+    """Shared memory of a block: the sums, the stages, and `rows` rows of activations."""
+    return SUMS_BYTES + WARPS * STAGES * STAGE_BYTES + rows * (units * UNIT[format] * 2 + 64)
 
 
 def split(machine: Machine, tiles: int, units: int, slots: int, shared: int) -> tuple[int, int]:
@@ -118,7 +120,9 @@ class Experts:
         self.enter(x, hidden, ids, weights, rows=1, picks=picks)
         matrix = self.down
         units = matrix.units * picks
-        shared = SUMS_BYTES + picks * matrix.units * UNIT[matrix.format] * 2
+        shared = (
+            SUMS_BYTES + WARPS * STAGES_DOWN * STAGE_BYTES + picks * matrix.units * UNIT[matrix.format] * 2
+        )
         blocks, wk = split(self.machine, -(-matrix.rows // 16), units, n, shared)
         arguments = [
             address(hidden), address(out), address(add), address(ids),

@@ -9,6 +9,7 @@ from typing import Any
 
 from cutlass import Float32, Int32, Int64
 from cutlass._mlir.dialects import llvm
+from cutlass.cutlass_dsl import select_
 
 _CONSTRAINT = {Int32: "r", Int64: "l", Float32: "f"}
 
@@ -138,7 +139,27 @@ def store_bf16(address: Any, value: Any) -> None:
     asm("{ .reg .b16 h; cvt.rn.bf16.f32 h, $1; st.global.b16 [$0], h; }", [], [address, value], volatile=True)
 
 
+def copy_async_16(to: Any, address: Any) -> None:
+    """16 bytes of weights on their way into shared memory, past L1."""
+    asm("cp.async.cg.shared.global.L2::128B [$0], [$1], 16;", [], [to, address], volatile=True)
+
+
+def copy_async_if(to: Any, address: Any, wanted: Any, size: int) -> None:
+    """`size` bytes (16 or 4), unless `wanted` is 0."""
+    way = "cg" if size == 16 else "ca"
+    asm(
+        f"{{ .reg .pred p; setp.ne.b32 p, $2, 0;\n@p cp.async.{way}.shared.global [$0], [$1], {size}; }}",
+        [],
+        [to, address, wanted],
+        volatile=True,
+    )
+
+
 # Shared memory.
+
+
+def shared_load_32(address: Any) -> Any:
+    return asm("ld.shared.b32 $0, [$1];", [Int32], [address], volatile=True)
 
 
 def shared_load_128(address: Any) -> Any:
@@ -268,7 +289,7 @@ def inverse_root(value: Any) -> Any:
 
 
 def reciprocal(value: Any) -> Any:
-    return asm("rcp.rn.f32 $0, $1;", [Float32], [value])
+    return asm("rcp.approx.f32 $0, $1;", [Float32], [value])
 
 
 def exponential(value: Any) -> Any:
@@ -283,3 +304,16 @@ def sigmoid(value: Any) -> Any:
         [Float32],
         [value],
     )
+
+
+def pick(condition: Any, yes: Any, no: Any) -> Any:
+    """`yes` where the condition holds, else `no`; both are worked out."""
+    return select_(condition, yes, no)
+
+
+def logarithm(value: Any) -> Any:
+    return asm("{ .reg .f32 t; lg2.approx.f32 t, $1; mul.f32 $0, t, 0f3F317218; }", [Float32], [value])
+
+
+def root(value: Any) -> Any:
+    return asm("sqrt.rn.f32 $0, $1;", [Float32], [value])

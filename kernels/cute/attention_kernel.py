@@ -1,0 +1,320 @@
+"""Attention of one token over the window's ring and chosen compressed rows, two launches.
+
+    partial   each block takes 16 heads and a share of the rows, 64 at a time: scores on the tensor cores, a running
+              softmax, the weighted rows; out go sums, maxima and denominators
+    merge     the shares of a head put together with its sink, turned back (inverse RoPE)
+
+Rows are `kv_rows.Fp8Rows` of 448 + 64 channels, 584 bytes: 64 bfloat16 (RoPE), 448 E4M3, 7 powers of two.
+They become halves, which hold E4M3 times a power of two exactly down to 2^-24. The query is normalised per head
+and turned here. Scores and sums are float32, probabilities halves relative to the running maximum. Values of base
+2: the query carries log2 e.
+"""
+
+from typing import Any
+
+import cutlass
+import cutlass.cute as cute
+from cutlass import Float32, Int32, Int64
+
+from dsv4chat.kernels.cute import ptx
+
+D = 512
+ROPE = 64
+PLAIN = D - ROPE
+ROW_BYTES = 584
+HEADS = 16  # of a block: the rows of an MMA
+ROWS = 64  # at a time
+WARPS = 8
+THREADS = 32 * WARPS
+PITCH = 2 * D + 16  # bytes from a row to the next in shared memory: all banks for ldmatrix
+SCORE_PITCH = ROWS * 4 + 16
+WEIGHT_PITCH = ROWS * 2 + 16
+Q_BYTES = HEADS * PITCH
+ROWS_BYTES = ROWS * PITCH
+SCORES_BYTES = HEADS * SCORE_PITCH
+WEIGHTS_BYTES = HEADS * WEIGHT_PITCH
+SHARED_BYTES = Q_BYTES + ROWS_BYTES + SCORES_BYTES + WEIGHTS_BYTES + (3 * HEADS + ROWS) * 4
+LOG2_E = 1.4426950408889634
+NOTHING = -1.0e30  # a maximum before there is any row: finite, so that differences stay numbers
+
+
+def _rotated(pair: Any, cosine: Any, sine: Any) -> Any:
+    """(a + bi) (cosine + sine i)."""
+    a, b = pair
+    return a * cosine - b * sine, a * sine + b * cosine
+
+
+@cute.jit
+def _stage_query(query: Int64, rotation: Int64, first: Int32, to: Int32, warp: Int32, lane: Int32, scale: Float32, eps: Float32):
+    """Two heads a warp: divided by their own RMS, turned, scaled, as halves."""
+    for number in cutlass.range_constexpr(HEADS // WARPS):
+        head = warp * (HEADS // WARPS) + number
+        source = query + ((first + head) * D + lane * 4).to(Int64) * 4
+        values = []
+        for part in cutlass.range_constexpr(D // 128):
+            values += [ptx.bits_to_f32(word) for word in ptx.load_128(source + part * 512)]
+        square = Float32(0.0)
+        for value in values:
+            square = square + value * value
+        square = cute.arch.warp_reduction_sum(square)
+        factor = ptx.inverse_root(square / D + eps) * scale
+        values = [value * factor for value in values]
+        # The last 64 channels are the last part's of lanes 16 to 31: pairs 2 (lane - 16) and the next.
+        pair = cutlass.max(lane - 16, 0) * 2
+        turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
+        tail = values[12:]
+        low = _rotated(tail[0:2], turns[0], turns[1])
+        high = _rotated(tail[2:4], turns[2], turns[3])
+        inside = lane >= 16
+        tail = [ptx.pick(inside, new, old) for new, old in zip([*low, *high], tail, strict=True)]
+        values = values[:12] + tail
+        for part in cutlass.range_constexpr(D // 128):
+            four = values[4 * part : 4 * part + 4]
+            words = [ptx.pack_f16(four[0], four[1]), ptx.pack_f16(four[2], four[3])]
+            ptx.shared_store_64(to + head * PITCH + part * 256 + lane * 8, words)
+
+
+@cute.jit
+def _stage_row(source: Int64, to: Int32, lane: Int32, wanted: Int32):
+    """One stored row as 512 halves; zeros unless `wanted`."""
+    if wanted != 0:
+        if lane < PLAIN // 16:
+            codes = ptx.load_64(source + (2 * ROPE + lane * 16).to(Int64))
+            more = ptx.load_64(source + (2 * ROPE + lane * 16 + 8).to(Int64))
+            power = ptx.load_u8(source + (2 * ROPE + PLAIN + lane // 4).to(Int64))
+            factor = ptx.power_of_two_f16(power)
+            for half in cutlass.range_constexpr(2):
+                words = codes if half == 0 else more
+                pairs = ptx.e4m3_pairs(words[0]) + ptx.e4m3_pairs(words[1])
+                out = [ptx.multiply_f16(pair, factor) for pair in pairs]
+                ptx.shared_store_128(to + lane * 32 + half * 16, out)
+        else:
+            place = lane - PLAIN // 16  # 4 lanes, 16 channels each
+            for half in cutlass.range_constexpr(4):
+                words = ptx.load_64(source + (place * 32 + half * 8).to(Int64))
+                out = [ptx.pack_f16(*ptx.unpack_bf16(word)) for word in words]
+                ptx.shared_store_64(to + PLAIN * 2 + place * 32 + half * 8, out)
+    else:
+        for half in cutlass.range_constexpr(2):
+            ptx.shared_store_128(to + lane * 32 + half * 16, [Int32(0)] * 4)
+
+
+@cute.kernel
+def _partial_kernel(
+    query: Int64,
+    rotation: Int64,
+    ring: Int64,
+    blocks: Int64,
+    chosen: Int64,
+    position: Int64,
+    sums: Int64,
+    tops: Int64,
+    window: Int32,
+    count: Int32,
+    ratio: Int32,
+    heads: Int32,
+    share: Int32,
+    scale: Float32,
+    eps: Float32,
+):
+    tid, _, _ = cute.arch.thread_idx()
+    part, group, _ = cute.arch.block_idx()
+    lane = tid & 31
+    g = lane >> 2
+    t = lane & 3
+    warp = cute.arch.make_warp_uniform(tid // 32)
+    shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
+    rows_at = shared + Q_BYTES
+    scores_at = rows_at + ROWS_BYTES
+    weights_at = scores_at + SCORES_BYTES
+    tops_at = weights_at + WEIGHTS_BYTES  # running maxima, denominators, factors: 16 of each
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+    place = ptx.load_64(position)[0]
+    shown = cutlass.min(place + 1, window)
+    visible = Int32(0)
+    if ratio != 0:
+        visible = (place + 1) // cutlass.max(ratio, 1)
+    _stage_query(query, rotation, group * HEADS, shared, warp, lane, scale * LOG2_E, eps)
+    if tid < HEADS:
+        ptx.shared_store_f32(tops_at + tid * 4, Float32(NOTHING))
+        ptx.shared_store_f32(tops_at + (HEADS + tid) * 4, Float32(0.0))
+    result = cute.make_rmem_tensor((32,), Float32)
+    result.fill(0.0)
+    first = part * share
+    last = cutlass.min(first + share, window + count)
+    for start in cutlass.range(first, last, ROWS, unroll=1):
+        # Rows, eight a warp: slots of the ring, then blocks, by number or by choice.
+        for i in cutlass.range(ROWS // WARPS, unroll=2):
+            inside = warp * (ROWS // WARPS) + i
+            row = start + inside
+            wanted = Int32(0)
+            source = ring
+            if row < window:
+                wanted = (row < shown).to(Int32)
+                source = ring + row.to(Int64) * ROW_BYTES
+            elif row < last:
+                block = row - window
+                if chosen != 0:
+                    block = ptx.load_64(chosen + block.to(Int64) * 8)[0]
+                wanted = (block < visible).to(Int32)
+                source = blocks + block.to(Int64) * ROW_BYTES
+            _stage_row(source, rows_at + inside * PITCH, lane, wanted)
+            if lane == 0:
+                # Where a score may not count, one that no maximum lets in.
+                mask = ptx.pick(wanted != 0, Float32(0.0), Float32(2 * NOTHING))
+                ptx.shared_store_f32(_mask_at(tops_at, inside), mask)
+        cute.arch.sync_threads()
+        _scores(shared, rows_at, scores_at, _mask_at(tops_at, warp * 8), warp, g, t)
+        cute.arch.sync_threads()
+        _softmax(scores_at, weights_at, tops_at, warp, lane)
+        cute.arch.sync_threads()
+        low = ptx.shared_load_f32(tops_at + (2 * HEADS + g) * 4)
+        high = ptx.shared_load_f32(tops_at + (2 * HEADS + g + 8) * 4)
+        for i in cutlass.range_constexpr(32):
+            result[i] = result[i] * (high if i % 4 >= 2 else low)
+        _weighted(result, rows_at, weights_at, warp, lane, g, t)
+        cute.arch.sync_threads()
+    head = group * HEADS
+    if tid < HEADS:
+        at = tops + ((part * heads + head + tid) * 2).to(Int64) * 4
+        ptx.store_f32(at, ptx.shared_load_f32(tops_at + tid * 4))
+        ptx.store_f32(at + 4, ptx.shared_load_f32(tops_at + (HEADS + tid) * 4))
+    for tile in cutlass.range_constexpr(8):
+        channel = warp * 64 + tile * 8 + t * 2
+        for half in cutlass.range_constexpr(2):
+            here = (part * heads + head + g + 8 * half).to(Int64) * D + channel.to(Int64)
+            pair = [ptx.f32_to_bits(result[4 * tile + 2 * half + i]) for i in range(2)]
+            ptx.store_64(sums + here * 4, pair)
+
+
+def _mask_at(tops_at: Any, row: Any) -> Any:
+    """Where a row's mask lies: behind the maxima, denominators and factors."""
+    return tops_at + (3 * HEADS + row) * 4
+
+
+def _scores(query: Any, rows_at: Any, scores_at: Any, mask: Any, warp: Any, g: Any, t: Any) -> None:
+    """This warp's 8 rows against the 16 heads."""
+    total = [[Float32(0.0)] * 4, [Float32(0.0)] * 4]
+    for chunk in range(D // 32):
+        piece = (chunk * 4 + t) * 16
+        low = ptx.shared_load_128(query + g * PITCH + piece)
+        high = ptx.shared_load_128(query + (g + 8) * PITCH + piece)
+        b = ptx.shared_load_128(rows_at + (warp * 8 + g) * PITCH + piece)
+        for half in range(2):
+            a = [low[2 * half], high[2 * half], low[2 * half + 1], high[2 * half + 1]]
+            total[half] = ptx.mma_f16(total[half], a, b[2 * half : 2 * half + 2])
+    for i in range(4):
+        column = t * 2 + i % 2
+        value = total[0][i] + total[1][i] + ptx.shared_load_f32(mask + column * 4)
+        ptx.shared_store_f32(scores_at + (g + 8 * (i // 2)) * SCORE_PITCH + (warp * 8 + column) * 4, value)
+
+
+def _softmax(scores_at: Any, weights_at: Any, tops_at: Any, warp: Any, lane: Any) -> None:
+    """Two heads a warp: the new maximum, what the sums so far are multiplied by, the weights as halves."""
+    for number in range(HEADS // WARPS):
+        head = warp * (HEADS // WARPS) + number
+        at = scores_at + head * SCORE_PITCH + lane * 8
+        pair = [ptx.shared_load_f32(at), ptx.shared_load_f32(at + 4)]
+        before = ptx.shared_load_f32(tops_at + head * 4)
+        denominator = ptx.shared_load_f32(tops_at + (HEADS + head) * 4)
+        top = cute.arch.fmax(before, cute.arch.warp_reduction_max(cute.arch.fmax(*pair)))
+        weights = [ptx.exp2(value - top) for value in pair]
+        factor = ptx.exp2(before - top)
+        total = cute.arch.warp_reduction_sum(weights[0] + weights[1])
+        ptx.shared_store_32(weights_at + head * WEIGHT_PITCH + lane * 4, ptx.pack_f16(*weights))
+        # Every lane writes the same.
+        cute.arch.sync_warp()
+        ptx.shared_store_f32(tops_at + head * 4, top)
+        ptx.shared_store_f32(tops_at + (HEADS + head) * 4, denominator * factor + total)
+        ptx.shared_store_f32(tops_at + (2 * HEADS + head) * 4, factor)
+
+
+def _weighted(result: Any, rows_at: Any, weights_at: Any, warp: Any, lane: Any, g: Any, t: Any) -> None:
+    """This warp's 64 channels of the weighted rows, added to `result`."""
+    for step in range(ROWS // 16):
+        at = weights_at + g * WEIGHT_PITCH + (step * 16 + t * 2) * 2
+        a = [
+            ptx.shared_load_32(at),
+            ptx.shared_load_32(at + 8 * WEIGHT_PITCH),
+            ptx.shared_load_32(at + 16),
+            ptx.shared_load_32(at + 8 * WEIGHT_PITCH + 16),
+        ]
+        for two in range(4):
+            # Lanes 0-7 and 8-15 point at rows 0-7 and 8-15 of eight channels, 16-31 at the next eight.
+            row = step * 16 + (lane & 15)
+            channel = warp * 64 + two * 16 + (lane >> 4) * 8
+            b = ptx.load_matrix_transposed(rows_at + row * PITCH + channel * 2)
+            for tile in range(2):
+                place = 4 * (2 * two + tile)
+                c = ptx.mma_f16([result[place + i] for i in range(4)], a, b[2 * tile : 2 * tile + 2])
+                for i in range(4):
+                    result[place + i] = c[i]
+
+
+@cute.jit
+def partial(
+    query: Int64,
+    rotation: Int64,
+    ring: Int64,
+    blocks: Int64,
+    chosen: Int64,
+    position: Int64,
+    sums: Int64,
+    tops: Int64,
+    window: Int32,
+    count: Int32,
+    ratio: Int32,
+    heads: Int32,
+    share: Int32,
+    scale: Float32,
+    eps: Float32,
+):
+    _partial_kernel(
+        query, rotation, ring, blocks, chosen, position, sums, tops, window, count, ratio, heads, share,
+        scale, eps,
+    ).launch(grid=(1, 1, 1), block=(THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100)  # fmt: skip
+
+
+@cute.kernel
+def _merge_kernel(
+    sums: Int64, tops: Int64, sink: Int64, rotation: Int64, out: Int64, heads: Int32, parts: Int32
+):
+    tid, _, _ = cute.arch.thread_idx()
+    head, _, _ = cute.arch.block_idx()
+    cute.arch.griddepcontrol_launch_dependents()
+    own = ptx.load_f32(sink + head.to(Int64) * 4) * LOG2_E
+    cute.arch.griddepcontrol_wait()
+    top = own
+    for part in cutlass.range(parts, unroll=4):
+        top = cute.arch.fmax(top, ptx.load_f32(tops + ((part * heads + head) * 2).to(Int64) * 4))
+    total = ptx.exp2(own - top)
+    values = cute.make_rmem_tensor((4,), Float32)
+    values.fill(0.0)
+    channel = tid * 4
+    for part in cutlass.range(parts, unroll=4):
+        at = part * heads + head
+        factor = ptx.exp2(ptx.load_f32(tops + (at * 2).to(Int64) * 4) - top)
+        total = total + factor * ptx.load_f32(tops + (at * 2 + 1).to(Int64) * 4)
+        four = ptx.load_128(sums + (at.to(Int64) * D + channel.to(Int64)) * 4)
+        for i in cutlass.range_constexpr(4):
+            values[i] = values[i] + factor * ptx.bits_to_f32(four[i])
+    inverse = 1.0 / total
+    result = [values[i] * inverse for i in range(4)]
+    pair = cutlass.max(channel - PLAIN, 0) // 2
+    turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
+    low = _rotated(result[0:2], turns[0], 0.0 - turns[1])
+    high = _rotated(result[2:4], turns[2], 0.0 - turns[3])
+    inside = channel >= PLAIN
+    result = [ptx.pick(inside, new, old) for new, old in zip([*low, *high], result, strict=True)]
+    words = [ptx.pack_f16(result[0], result[1]), ptx.pack_f16(result[2], result[3])]
+    ptx.store_64(out + (head * D + channel).to(Int64) * 2, words)
+
+
+@cute.jit
+def merge(
+    sums: Int64, tops: Int64, sink: Int64, rotation: Int64, out: Int64, heads: Int32, parts: Int32
+):
+    _merge_kernel(sums, tops, sink, rotation, out, heads, parts).launch(
+        grid=(1, 1, 1), block=(D // 4, 1, 1)
+    )
