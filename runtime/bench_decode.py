@@ -29,6 +29,7 @@ from dsv4chat.runtime.protocol import SamplingParams
 from dsv4chat.runtime.random_weights import PREFIX, random_source
 
 WARM_UP = 4
+SPARE = 8  # positions for the steps that look into the graph
 FILL_ROWS = 1 << 15
 
 
@@ -102,7 +103,7 @@ def bench_decode(
     place = choose_device(device)
     precision, storage = choose_dtype(dtype, place), choose_kv_dtype(kv_dtype)
     config = geometry(name, layers)
-    if tokens < 1 or context < tokens + WARM_UP + 1:
+    if tokens < 1 or context < tokens + WARM_UP + SPARE + 1:
         raise EngineError(f"The context must hold more than the {tokens} tokens that are timed.")
     operations = step_operations(kernels, place, precision, say)
     bandwidth = read_bandwidth(place)
@@ -114,7 +115,7 @@ def bench_decode(
     load_seconds = time.perf_counter() - started
     cache = KVCache(config, storage, context, place)
     decoding = Decoding(DecodeStep(model, operations), cache)
-    begin = context - tokens - WARM_UP
+    begin = context - tokens - WARM_UP - SPARE
     _fill(cache, begin, context)
     say(f"timing {tokens} tokens at {context}")
     decoding.begin([0] * (begin + 1), sampling or SamplingParams(temperature=0, seed=0), ())
@@ -221,7 +222,10 @@ def _head_time(decoding: Decoding, repeats: int) -> float:
     def body() -> None:
         step.tail(streams, out, gates, state, decoding.records, decoding.kind, decoding.vocab_limit)
 
-    return median_time(body, device, repeats)
+    state.alive.zero_()  # so that the position stays
+    milliseconds = median_time(body, device, repeats)
+    state.alive.fill_(True)
+    return milliseconds
 
 
 def _operation_times(decoding: Decoding, position: int, counted: dict[str, int]) -> list[OperationTime]:

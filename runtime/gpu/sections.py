@@ -6,6 +6,9 @@ import torch
 class Sections:
     """Does nothing when told that an operation ended."""
 
+    def begin(self) -> None:
+        """The step begins."""
+
     def end(self, name: str) -> None:
         """Everything since the last mark was `name`."""
 
@@ -15,6 +18,8 @@ class TimedSections(Sections):
 
     def __init__(self) -> None:
         self._marks: list[tuple[str, torch.cuda.Event]] = []
+
+    def begin(self) -> None:
         self._start = self._event()
 
     def _event(self) -> torch.cuda.Event:

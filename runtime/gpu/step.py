@@ -108,6 +108,7 @@ class DecodeStep:
     ) -> None:
         """The whole step: feed, choose, report, and make `state` ready for the next."""
         sections = sections or Sections()
+        sections.begin()
         state.feed()
         logits, residual = self.forward(cache, state, bucket, sections)
         self._choose(logits, residual, state, records, kind, vocab_limit)
