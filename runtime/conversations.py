@@ -119,7 +119,7 @@ class Conversations:
                     try:
                         rows = session.rows_of(branch)
                     except SavedCacheError as error:  # its file has gone, and with it what it held
-                        session.notices.append(str(error))
+                        session.notice(error)
                         session.forget(branch)
                         continue
                     stored = self.folder.write(name, branch, rows)
@@ -139,11 +139,12 @@ class Conversations:
         while not session.is_live and session.root.children:
             latest = session.tip
             if latest is session.root:
-                latest = max(session.root.walk(), key=lambda branch: (branch.used, branch.end))
+                ends = [branch for branch in session.root.walk() if not branch.children]
+                latest = max(ends, key=lambda branch: (branch.used, branch.end))
             try:
                 session.go_to_last_mark(latest)
             except SavedCacheError as error:  # what could not be read is forgotten: the next best
-                session.notices.append(str(error))
+                session.notice(error)
         seconds = time.perf_counter() - started
         return Resumed(session.position, session.live_bytes, seconds, session.take_notices())
 
@@ -174,7 +175,7 @@ class Conversations:
             try:
                 self.save(name)
             except SavedCacheError as error:
-                session.notices.append(str(error))
+                session.notice(error)
         if branch.stored is None:
             session.forget(branch)
             return size

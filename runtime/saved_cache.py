@@ -195,13 +195,13 @@ def _checksum(tensors: Sequence[Tensor]) -> str:
     parts: list[bytes | memoryview] = []
     for tensor in tensors:
         parts.append(f"{tuple(tensor.shape)} {tensor.dtype};".encode())
-        parts.append(memoryview(tensor.contiguous().reshape(-1).view(torch.uint8).numpy()))
+        parts.append(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return checksum(*parts)
 
 
 def _write_whole(path: Path, tensors: dict[str, Tensor], head: dict[str, str]) -> None:
     """The file appears under its name when all of it is on the disk, readable by its owner only."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_private(path.parent)
     handle, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)  # mkstemp: 0600
     os.close(handle)
     try:
@@ -214,6 +214,16 @@ def _write_whole(path: Path, tensors: dict[str, Tensor], head: dict[str, str]) -
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder and those above it that are missing, for their owner only."""
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for one in reversed(missing):
+        one.mkdir(mode=0o700, exist_ok=True)
 
 
 def _sync(path: Path | str) -> None:

@@ -100,6 +100,11 @@ class Session:
         """Bytes of its rows and marks outside the live cache."""
         return sum(branch.nbytes for branch in self.root.walk())
 
+    def notice(self, error: SavedCacheError) -> None:
+        """Note once that something saved cannot be used."""
+        if str(error) not in self.notices:
+            self.notices.append(str(error))
+
     def take_notices(self) -> list[str]:
         """The sentences that have not been taken yet, about saved parts that could not be used."""
         notices, self.notices = self.notices, []
@@ -125,7 +130,7 @@ class Session:
                 source = self._go_to(place.branch, place.position)
                 break
             except SavedCacheError as error:  # what could not be read is forgotten: the next best place
-                self.notices.append(str(error))
+                self.notice(error)
         cuts = cut(self.position, len(ids), self._boundaries, self._prefill_step)
         edges = [self.position, *cuts]
         self._turns += 1
@@ -230,7 +235,12 @@ class Session:
         try:
             return mark.read(), True
         except SavedCacheError:
-            branch.marks.remove(mark)
+            if mark.stored is not None and mark.stored.exists():
+                branch.marks.remove(mark)
+            else:
+                branch.marks = [mark for mark in branch.marks if mark.state is not None]
+                if branch.rows is None and branch not in self.live.path:
+                    self.forget(branch)
             raise
 
     def _read_rows(self, branch: Branch) -> CacheRows:
