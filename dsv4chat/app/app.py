@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.screen import Screen
 
 from dsv4chat.app.keys import unknown
 from dsv4chat.app.screens.chat_screen import ChatScreen
+from dsv4chat.app.terminal_input import forgiving
 from dsv4chat.app.themes import DARK, LIGHT
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ class ChatApp(App[None]):
         for own in (DARK, LIGHT):
             self.register_theme(own)
         self.theme = theme if theme in self.available_themes else DARK.name
+
+    def get_driver_class(self) -> type[Driver]:
+        return forgiving(super().get_driver_class())
 
     def get_default_screen(self) -> ChatScreen:
         return self.chat
