@@ -36,6 +36,13 @@ COMMANDS = (
     Command("rename", "Give this conversation a title", "Conversation", argument="TITLE"),
     Command("system", "Set the system prompt of this conversation", "Conversation", argument="[TEXT]"),
     Command("export", "Write this conversation to a .md or .json file", "Conversation", argument="[FILE]"),
+    Command(
+        "forget",
+        "Leave the oldest turns out of the prompt (0: none)",
+        "Conversation",
+        argument="[TURNS]",
+    ),
+    Command("caches", "Where the caches of conversations are", "Conversation", "caches"),
     Command("delete", "Delete this conversation", "Conversation", "delete_conversation"),
     Command("edit", "Change your last message; the old one stays as a branch", "Message", "edit_last"),
     Command("again", "Another answer; the old one stays as a branch", "Message", "again"),

@@ -8,7 +8,7 @@ from textual.widgets import TextArea
 from dsv4chat.app.commands import BY_NAME, Command, completions, parse
 from dsv4chat.app.screens.chat_keys import ChatKeys
 from dsv4chat.app.widgets.approval_bar import ApprovalBar
-from dsv4chat.app.widgets.command_list import CommandList
+from dsv4chat.app.widgets.command_offers import CommandOffers
 from dsv4chat.app.widgets.composer import Composer
 
 if TYPE_CHECKING:
@@ -25,12 +25,9 @@ class ChatCommands(ChatKeys):
         """Show a sentence."""
         raise NotImplementedError
 
-    async def carry_out(self, text: str) -> bool | None:
-        """Do what a typed command says; None if the text is a message, False if it is no good command."""
-        typed = parse(text)
-        if typed is None:
-            return None
-        name, argument = typed
+    async def carry_out(self, text: str) -> bool:
+        """Do what a typed command says; False, and a sentence, if it is no good command."""
+        name, argument = parse(text) or ("", "")
         command = BY_NAME.get(name)
         if command is None:
             self.say(f"There is no command /{name}. To send this as it is, begin with a space.", "warning")
@@ -70,9 +67,9 @@ class ChatCommands(ChatKeys):
         if isinstance(area, Composer):
             line = area.document.get_line(0) if area.document.line_count == 1 else ""
             themes = sorted(self.app.available_themes) if line.startswith("/theme ") else ()
-            self.query_one(CommandList).show(completions(line, themes))
+            self.query_one(CommandOffers).show(completions(line, themes))
 
-    async def on_command_list_chosen(self, event: CommandList.Chosen) -> None:
+    async def on_command_offers_chosen(self, event: CommandOffers.Chosen) -> None:
         """What was taken goes into the input; Enter carries it out unless something has to follow it."""
         composer = self.query_one(Composer)
         command = BY_NAME[event.text[1:].partition(" ")[0]]
@@ -83,7 +80,7 @@ class ChatCommands(ChatKeys):
         else:
             composer.set_text(event.text if " " in event.text or not command.argument else f"{event.text} ")
         if " " in event.text:
-            self.query_one(CommandList).show(())
+            self.query_one(CommandOffers).show(())
 
     def on_approval_bar_decided(self, event: ApprovalBar.Decided) -> None:
         if self.session is not None:
@@ -145,6 +142,22 @@ class ChatCommands(ChatKeys):
             if path is not None:
                 self.say(f"Written to {path}.")
 
+    async def command_forget(self, argument: str) -> None:
+        from dsv4chat.app.forgetting import forget
+
+        if argument and not argument.isdecimal():
+            self.say(f"/forget takes a number of turns, not {argument!r}.", "warning")
+        elif self.session is not None:
+            self.say(forget(self.session, int(argument) if argument else None))
+
+    async def action_caches(self) -> None:
+        from dsv4chat.app.screens.caches_screen import CachesScreen
+
+        session = self.session
+        if session is not None:
+            titles = {summary.id: summary.title for summary in await session.summaries()}
+            self.app.push_screen(CachesScreen(session.warm.latest, titles, session.link.saves))
+
     async def action_delete_conversation(self) -> None:
         session = self.session
         if session is None or session.record is None:
@@ -153,6 +166,7 @@ class ChatCommands(ChatKeys):
         number = session.record.id
         session.new_conversation()
         await session.ask(lambda history: history.delete(number))
+        session.warm.forget(number)
         self._deleted_conversation = number
         self.say("The conversation is deleted; /undo brings it back.")
 

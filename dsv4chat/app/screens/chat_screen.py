@@ -9,12 +9,13 @@ from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Footer, Static
 
+from dsv4chat.app.commands import parse
 from dsv4chat.app.live_figures import LatencyFigures, ResidualFigures
 from dsv4chat.app.prompt_history import PromptHistory
 from dsv4chat.app.screens.chat_commands import ChatCommands
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.approval_bar import ApprovalBar
-from dsv4chat.app.widgets.command_list import CommandList
+from dsv4chat.app.widgets.command_offers import CommandOffers
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.engine_banner import EngineBanner
 from dsv4chat.app.widgets.latency_panel import LatencyPanel
@@ -54,8 +55,8 @@ class ChatScreen(ChatCommands):
         Binding("f2", "this_conversation", "This conversation", show=False, id="this"),
         Binding("f3", "toggle_tools", "Tools", id="tools", tooltip="Tools on or off"),
         Binding("ctrl+f", "find", "Find", show=False, priority=True, id="find"),
-        Binding("f6", "editor", "Your editor", show=False, id="editor"),
-        Binding("f7", "copy_code", "Copy code", show=False, id="copy_code"),
+        Binding("f6", "editor", "Your editor", show=False, priority=True, id="editor"),
+        Binding("f7", "copy_code", "Copy code", show=False, priority=True, id="copy_code"),
         Binding("f8", "settings", "Settings", show=False, id="settings"),
         Binding("ctrl+b", "toggle_panels", "Panels", id="panels"),
         Binding("f1", "help", "Help", id="help"),
@@ -90,7 +91,7 @@ class ChatScreen(ChatCommands):
                 yield MetricsLine(self._latency, self._residual)
                 yield WaitingMessages()
                 yield ApprovalBar()
-                yield CommandList()
+                yield CommandOffers()
                 yield Composer(id="composer")
                 yield StatusLine()
             with Vertical(id="panels"):
@@ -102,7 +103,7 @@ class ChatScreen(ChatCommands):
         self.query_one(EngineBanner).show_starting()
         composer = self.query_one(Composer)
         composer.recall = self._recall
-        composer.suggestions = self.query_one(CommandList)
+        composer.suggestions = self.query_one(CommandOffers)
         composer.focus()
 
     def attach(self, session: "ChatSession") -> None:
@@ -162,9 +163,10 @@ class ChatScreen(ChatCommands):
         composer, session, text = event.composer, self.session, event.text
         if not text.strip():
             return
-        if composer.editing is None and (done := await self.carry_out(text)) is not None:
-            if done:
-                composer.clear()
+        if composer.editing is None and parse(text) is not None:
+            composer.clear_sent()
+            if not await self.carry_out(text):
+                composer.set_text(f"{text}{composer.text}")
             return
         if composer.editing is not None:
             if session is not None and session.tree.edit(composer.editing, text):
@@ -177,7 +179,7 @@ class ChatScreen(ChatCommands):
             reason = "after this answer" if busy else "when the engine is ready"
             self.query_one(WaitingMessages).add(text, reason)
             self.refresh_bindings()
-        composer.clear()
+        composer.clear_sent()
 
     def _recall(self, direction: int, text: str) -> str | None:
         waiting = self.query_one(WaitingMessages)

@@ -35,7 +35,7 @@ class Composer(TextArea):
     DEFAULT_CSS = beside(__file__)
 
     class Submitted(Message):
-        """The person wants `text`, the whole of it, to be sent. It stays until `clear` is called."""
+        """The person wants `text`, the whole of it, to be sent. It stays until `clear_sent` is."""
 
         def __init__(self, composer: "Composer", text: str) -> None:
             super().__init__()
@@ -58,13 +58,17 @@ class Composer(TextArea):
         self.recall: Callable[[int, str], str | None] | None = None
         self.editing: int | None = None
         self.suggestions: Suggestions | None = None
-        self._draft = ""
+        self._draft = self._sent = ""
         self._pastes = Pastes()
 
     @property
     def whole_text(self) -> str:
         """The text with all that was pasted."""
         return self._pastes.expand(self.text)
+
+    def clear_sent(self) -> None:
+        """Remove the text that was submitted; what was typed since then stays."""
+        self.set_text(self.text[len(self._sent) :] if self.text.startswith(self._sent) else "")
 
     def begin_edit(self, message: int, text: str) -> None:
         """Change a message that was sent; what was being written is kept until `end_edit`."""
@@ -100,6 +104,8 @@ class Composer(TextArea):
         elif event.key == "enter":
             event.stop()
             event.prevent_default()
+            self.move_cursor(self.document.end)
+            self._sent = self.text
             self.post_message(self.Submitted(self, self.whole_text))
         elif event.key in ("shift+enter", "alt+enter", "ctrl+j", "newline"):
             event.stop()

@@ -10,7 +10,7 @@ from textual.widgets.option_list import Option
 from dsv4chat.app.styles import beside
 
 
-class CommandList(OptionList, can_focus=False):
+class CommandOffers(OptionList, can_focus=False):
     """Shown while it has lines. The input keeps the focus and hands some keys on.
 
     Tab takes the marked text into the input, Enter takes it and sends it, if it is complete.
