@@ -72,6 +72,10 @@ class Checkpoint:
         """How a weight is stored: "plain", "NVFP4", "MXFP4", "FP8", or "table" (integers)."""
         return self._find(name).form()
 
+    def nbytes(self, name: str) -> int:
+        """Stored bytes of a weight, scales included."""
+        return self._find(name).nbytes
+
     @property
     def bytes_total(self) -> int:
         """Stored bytes of all `names()`."""

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 HEAVY = {"torch", "numpy", "transformers", "safetensors", "triton", "scipy"}
 # Of the runtime the app knows the messages only; a command that runs the engine imports it when called.
-COMMANDS_WITH_AN_ENGINE = {"bench", "compare", "eval", "kernels"}
+COMMANDS_WITH_AN_ENGINE = {"bench", "compare", "doctor", "eval", "kernels"}
 
 
 def modules(folder):

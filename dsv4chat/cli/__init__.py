@@ -16,6 +16,7 @@ COMMANDS = {
     "ask": "Ask one question and print the streamed answer.",
     "bench": "Measure the runtime on this machine.",
     "compare": "Compare the runtime with transformers, layer by layer.",
+    "doctor": "Tell whether a model can run here, and what to do if not.",
     "eval": "Run the held-out questions through a model.",
     "history": "List, search, show, export and import conversations.",
     "kernels": "Build, list and check the GPU kernels.",
