@@ -11,11 +11,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dsv4chat.kernels import attention
 from dsv4chat.kernels import hyper_connections as mhc
+from dsv4chat.kernels.kv_rows import Rows
 from dsv4chat.kernels.linear import products
 from dsv4chat.kernels.moe import router_scores, routing_weights, swiglu
-from dsv4chat.kernels.norms import rms_norm
+from dsv4chat.kernels.norms import inverse_rms, rms_norm
 from dsv4chat.kernels.packed import Packed
+from dsv4chat.kernels.rope import rotate_
 from dsv4chat.kernels.topk import top_k
 
 
@@ -170,10 +173,71 @@ class Router:
         self.bias, self.table, self.picks, self.scaling = bias, table, picks, scaling
 
     def __call__(self, logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """logits (n, experts) float32, tokens (n,) int64 -> ids (n, picks) int32, weights (n, picks) float32."""
+        """logits (n, experts) float32, tokens (n,) int64 -> ids (n, picks) int32, weights (n, picks)
+        float32.
+        """
         scores = router_scores(logits)
         if self.table is not None:
             chosen = self.table.index_select(0, tokens)
         else:
             chosen = top_k(scores if self.bias is None else scores + self.bias, self.picks)
         return chosen.int(), routing_weights(scores, chosen, self.scaling)
+
+
+@dataclass(frozen=True)
+class AttentionSizes:
+    """One layer's attention. sink: (heads,) float32; ratio: tokens a compressed row stands for, 0 without."""
+
+    sink: Tensor
+    head_dim: int
+    window: int
+    ratio: int
+    norm_eps: float
+
+
+class Attention:
+    """One token's attention over the window's ring and compressed rows, from raw queries to turned-back
+    sums.
+    """
+
+    def __init__(self, sizes: AttentionSizes, rows: Rows) -> None:
+        self.sizes, self.rows = sizes, rows
+
+    def __call__(
+        self,
+        query: Tensor,
+        rotation: Tensor,
+        position: Tensor,
+        ring: Tensor,
+        blocks: Tensor | None = None,
+        chosen: Tensor | None = None,
+    ) -> Tensor:
+        """(1, heads * head_dim), in the order of the heads.
+
+        query: (1, heads * head_dim) float32, before its norm and rotation; rotation: (1, R / 2) complex64
+        of the position; position: (1,) int64, counting from 0, whose row is in the ring already. ring:
+        (window, width) stored rows, that of position p at p % window; blocks: (m, width) stored compressed
+        rows, of which the first (position + 1) // ratio are visible, only those in chosen (k,) int64 when
+        given.
+        """
+        s = self.sizes
+        heads = query.reshape(1, -1, s.head_dim).float()
+        heads = rotate_(heads * (inverse_rms(heads, s.norm_eps) * s.head_dim**-0.5), rotation)
+        masks = [_below(position + 1, torch.arange(s.window, device=query.device))]
+        parts = [self.rows.load(ring)]
+        if blocks is not None:
+            visible = (position + 1) // s.ratio
+            if chosen is None:
+                masks.append(_below(visible, torch.arange(blocks.shape[0], device=query.device)))
+                parts.append(self.rows.load(blocks))
+            else:
+                masks.append(_below(visible, chosen))
+                parts.append(self.rows.load(blocks.index_select(0, chosen)))
+        mask = torch.cat([*masks, masks[0].new_zeros(1)])[None]
+        out = attention.dense(heads, attention.with_sink_row(*parts), mask, s.sink)
+        return rotate_(out, rotation.conj()).view(1, -1)
+
+
+def _below(limit: Tensor, index: Tensor) -> Tensor:
+    """0 where index (k,) is below limit (1,), else -inf."""
+    return torch.where(index < limit, 0.0, -torch.inf)

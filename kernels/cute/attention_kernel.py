@@ -1,13 +1,13 @@
 """Attention of one token over the window's ring and chosen compressed rows, two launches.
 
-    partial   each block takes 16 heads and a share of the rows, 64 at a time: scores on the tensor cores, a running
-              softmax, the weighted rows; out go sums, maxima and denominators
+    partial   each block takes 16 heads and a share of the rows, 64 at a time: scores on the tensor cores,
+              a running softmax, the weighted rows; out go sums, maxima and denominators
     merge     the shares of a head put together with its sink, turned back (inverse RoPE)
 
 Rows are `kv_rows.Fp8Rows` of 448 + 64 channels, 584 bytes: 64 bfloat16 (RoPE), 448 E4M3, 7 powers of two.
-They become halves, which hold E4M3 times a power of two exactly down to 2^-24. The query is normalised per head
-and turned here. Scores and sums are float32, probabilities halves relative to the running maximum. Values of base
-2: the query carries log2 e.
+They become halves, which hold E4M3 times a power of two exactly down to 2^-24. The query is normalised per
+head and turned here. Scores and sums are float32, probabilities halves relative to the running maximum.
+Values of base 2: the query carries log2 e.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ Q_BYTES = HEADS * PITCH
 ROWS_BYTES = ROWS * PITCH
 SCORES_BYTES = HEADS * SCORE_PITCH
 WEIGHTS_BYTES = HEADS * WEIGHT_PITCH
-SHARED_BYTES = Q_BYTES + ROWS_BYTES + SCORES_BYTES + WEIGHTS_BYTES + (3 * HEADS + ROWS) * 4
+SHARED_BYTES = Q_BYTES + ROWS_BYTES + SCORES_BYTES + WEIGHTS_BYTES + 3 * HEADS * 4 + ROWS * 12
 LOG2_E = 1.4426950408889634
 NOTHING = -1.0e30  # a maximum before there is any row: finite, so that differences stay numbers
 
@@ -45,7 +45,16 @@ def _rotated(pair: Any, cosine: Any, sine: Any) -> Any:
 
 
 @cute.jit
-def _stage_query(query: Int64, rotation: Int64, first: Int32, to: Int32, warp: Int32, lane: Int32, scale: Float32, eps: Float32):
+def _stage_query(
+    query: Int64,
+    rotation: Int64,
+    first: Int32,
+    to: Int32,
+    warp: Int32,
+    lane: Int32,
+    scale: Float32,
+    eps: Float32,
+):
     """Two heads a warp: divided by their own RMS, turned, scaled, as halves."""
     for number in cutlass.range_constexpr(HEADS // WARPS):
         head = warp * (HEADS // WARPS) + number
@@ -75,28 +84,78 @@ def _stage_query(query: Int64, rotation: Int64, first: Int32, to: Int32, warp: I
 
 
 @cute.jit
-def _stage_row(source: Int64, to: Int32, lane: Int32, wanted: Int32):
-    """One stored row as 512 halves; zeros unless `wanted`."""
-    if wanted != 0:
+def _find_rows(
+    ring: Int64,
+    blocks: Int64,
+    chosen: Int64,
+    start: Int32,
+    last: Int32,
+    window: Int32,
+    shown: Int32,
+    visible: Int32,
+    table: Int32,
+    masks: Int32,
+    tid: Int32,
+):
+    """Where the next ROWS rows are: slots of the ring, then blocks, by number or by choice; one a thread.
+
+    A row that is not there gets a mask that no maximum lets in, and the address of one that is.
+    """
+    if tid < ROWS:
+        row = start + tid
+        wanted = Int32(0)
+        source = ring
+        if row < window:
+            wanted = (row < shown).to(Int32)
+            source = ring + row.to(Int64) * ROW_BYTES
+        elif row < last:
+            block = row - window
+            if chosen != 0:
+                block = ptx.load_64(chosen + block.to(Int64) * 8)[0]
+            wanted = (block < visible).to(Int32)
+            if wanted != 0:
+                source = blocks + block.to(Int64) * ROW_BYTES
+        ptx.shared_store_address(table + tid * 8, source)
+        mask = ptx.pick(wanted != 0, Float32(0.0), Float32(2 * NOTHING))
+        ptx.shared_store_f32(masks + tid * 4, mask)
+
+
+@cute.jit
+def _stage_rows(table: Int32, masks: Int32, to: Int32, tid: Int32, warp: Int32, lane: Int32):
+    """The ROWS rows as halves, all of them asked for before the first is used; zeros for those not there."""
+    piece = cutlass.min(lane, PLAIN // 16 - 1)
+    plain = []
+    for i in cutlass.range_constexpr(ROWS // WARPS):
+        inside = warp * (ROWS // WARPS) + i
+        source = ptx.shared_load_address(table + inside * 8) + 2 * ROPE
+        power = ptx.load_u8(source + (PLAIN + piece // 4).to(Int64))
+        at = source + (piece * 16).to(Int64)
+        plain.append((ptx.load_64(at) + ptx.load_64(at + 8), power))
+    turned = []
+    for i in cutlass.range_constexpr(ROWS * 8 // THREADS):
+        row = (tid + i * THREADS) // 8
+        source = ptx.shared_load_address(table + row * 8) + ((tid & 7) * 16).to(Int64)
+        turned.append(ptx.load_64(source) + ptx.load_64(source + 8))
+    zero = Int32(0)
+    for i in cutlass.range_constexpr(ROWS // WARPS):
+        inside = warp * (ROWS // WARPS) + i
+        there = ptx.shared_load_f32(masks + inside * 4) == 0.0
+        words, power = plain[i]
+        factor = ptx.power_of_two_f16(power)
+        pairs = []
+        for word in words:
+            pairs += ptx.e4m3_pairs(word)
+        pairs = [ptx.pick(there, ptx.multiply_f16(pair, factor), zero) for pair in pairs]
         if lane < PLAIN // 16:
-            codes = ptx.load_64(source + (2 * ROPE + lane * 16).to(Int64))
-            more = ptx.load_64(source + (2 * ROPE + lane * 16 + 8).to(Int64))
-            power = ptx.load_u8(source + (2 * ROPE + PLAIN + lane // 4).to(Int64))
-            factor = ptx.power_of_two_f16(power)
             for half in cutlass.range_constexpr(2):
-                words = codes if half == 0 else more
-                pairs = ptx.e4m3_pairs(words[0]) + ptx.e4m3_pairs(words[1])
-                out = [ptx.multiply_f16(pair, factor) for pair in pairs]
-                ptx.shared_store_128(to + lane * 32 + half * 16, out)
-        else:
-            place = lane - PLAIN // 16  # 4 lanes, 16 channels each
-            for half in cutlass.range_constexpr(4):
-                words = ptx.load_64(source + (place * 32 + half * 8).to(Int64))
-                out = [ptx.pack_f16(*ptx.unpack_bf16(word)) for word in words]
-                ptx.shared_store_64(to + PLAIN * 2 + place * 32 + half * 8, out)
-    else:
-        for half in cutlass.range_constexpr(2):
-            ptx.shared_store_128(to + lane * 32 + half * 16, [Int32(0)] * 4)
+                ptx.shared_store_128(
+                    to + inside * PITCH + lane * 32 + half * 16, pairs[4 * half : 4 * half + 4]
+                )
+    for i in cutlass.range_constexpr(ROWS * 8 // THREADS):
+        row = (tid + i * THREADS) // 8
+        there = ptx.shared_load_f32(masks + row * 4) == 0.0
+        pairs = [ptx.pick(there, ptx.pack_f16(*ptx.unpack_bf16(word)), zero) for word in turned[i]]
+        ptx.shared_store_128(to + row * PITCH + PLAIN * 2 + (tid & 7) * 16, pairs)
 
 
 @cute.kernel
@@ -128,6 +187,8 @@ def _partial_kernel(
     scores_at = rows_at + ROWS_BYTES
     weights_at = scores_at + SCORES_BYTES
     tops_at = weights_at + WEIGHTS_BYTES  # running maxima, denominators, factors: 16 of each
+    masks_at = tops_at + 3 * HEADS * 4
+    table_at = masks_at + ROWS * 4
     cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
     place = ptx.load_64(position)[0]
@@ -144,35 +205,17 @@ def _partial_kernel(
     first = part * share
     last = cutlass.min(first + share, window + count)
     for start in cutlass.range(first, last, ROWS, unroll=1):
-        # Rows, eight a warp: slots of the ring, then blocks, by number or by choice.
-        for i in cutlass.range(ROWS // WARPS, unroll=2):
-            inside = warp * (ROWS // WARPS) + i
-            row = start + inside
-            wanted = Int32(0)
-            source = ring
-            if row < window:
-                wanted = (row < shown).to(Int32)
-                source = ring + row.to(Int64) * ROW_BYTES
-            elif row < last:
-                block = row - window
-                if chosen != 0:
-                    block = ptx.load_64(chosen + block.to(Int64) * 8)[0]
-                wanted = (block < visible).to(Int32)
-                source = blocks + block.to(Int64) * ROW_BYTES
-            _stage_row(source, rows_at + inside * PITCH, lane, wanted)
-            if lane == 0:
-                # Where a score may not count, one that no maximum lets in.
-                mask = ptx.pick(wanted != 0, Float32(0.0), Float32(2 * NOTHING))
-                ptx.shared_store_f32(_mask_at(tops_at, inside), mask)
+        _find_rows(ring, blocks, chosen, start, last, window, shown, visible, table_at, masks_at, tid)
         cute.arch.sync_threads()
-        _scores(shared, rows_at, scores_at, _mask_at(tops_at, warp * 8), warp, g, t)
+        _stage_rows(table_at, masks_at, rows_at, tid, warp, lane)
+        cute.arch.sync_threads()
+        _scores(shared, rows_at, scores_at, masks_at + warp * 32, warp, g, t)
         cute.arch.sync_threads()
         _softmax(scores_at, weights_at, tops_at, warp, lane)
         cute.arch.sync_threads()
         low = ptx.shared_load_f32(tops_at + (2 * HEADS + g) * 4)
         high = ptx.shared_load_f32(tops_at + (2 * HEADS + g + 8) * 4)
-        for i in cutlass.range_constexpr(32):
-            result[i] = result[i] * (high if i % 4 >= 2 else low)
+        _rescale(result, [low, low, high, high])
         _weighted(result, rows_at, weights_at, warp, lane, g, t)
         cute.arch.sync_threads()
     head = group * HEADS
@@ -188,9 +231,9 @@ def _partial_kernel(
             ptx.store_64(sums + here * 4, pair)
 
 
-def _mask_at(tops_at: Any, row: Any) -> Any:
-    """Where a row's mask lies: behind the maxima, denominators and factors."""
-    return tops_at + (3 * HEADS + row) * 4
+def _rescale(result: Any, factors: Any) -> None:
+    for i in range(32):
+        result[i] = result[i] * factors[i % 4]
 
 
 def _scores(query: Any, rows_at: Any, scores_at: Any, mask: Any, warp: Any, g: Any, t: Any) -> None:
@@ -273,7 +316,9 @@ def partial(
     _partial_kernel(
         query, rotation, ring, blocks, chosen, position, sums, tops, window, count, ratio, heads, share,
         scale, eps,
-    ).launch(grid=(1, 1, 1), block=(THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100)  # fmt: skip
+    ).launch(
+        grid=(1, 1, 1), block=(THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
+    )  # fmt: skip
 
 
 @cute.kernel
@@ -312,9 +357,5 @@ def _merge_kernel(
 
 
 @cute.jit
-def merge(
-    sums: Int64, tops: Int64, sink: Int64, rotation: Int64, out: Int64, heads: Int32, parts: Int32
-):
-    _merge_kernel(sums, tops, sink, rotation, out, heads, parts).launch(
-        grid=(1, 1, 1), block=(D // 4, 1, 1)
-    )
+def merge(sums: Int64, tops: Int64, sink: Int64, rotation: Int64, out: Int64, heads: Int32, parts: Int32):
+    _merge_kernel(sums, tops, sink, rotation, out, heads, parts).launch(grid=(1, 1, 1), block=(D // 4, 1, 1))

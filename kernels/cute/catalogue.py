@@ -11,9 +11,10 @@ from pathlib import Path
 ARCHITECTURES = ("sm_90a", "sm_100a")
 FORMATS = ("nvfp4", "fp8", "bf16")
 PRODUCTS = ("linear", "gate_up", "down")
-OTHERS = ("connection_mix", "connection_enter", "router")
+OTHERS = ("connection_mix", "connection_enter", "router", "attention_partial", "attention_merge")
 
 SOURCES = (
+    "attention_kernel.py",
     "compile.py",
     "connection_kernel.py",
     "decode.py",

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.cute import arrange, connection, products, routing
+from dsv4chat.kernels.cute import arrange, attending, connection, products, routing
 from dsv4chat.kernels.cute.machine import Machine
 from dsv4chat.kernels.fp8 import TILE
+from dsv4chat.kernels.kv_rows import Fp8Rows
 from dsv4chat.kernels.packed import Packed
-from dsv4chat.kernels.step_operations import ConnectionWeights
+from dsv4chat.kernels.step_operations import AttentionSizes, ConnectionWeights
 
 PRODUCT_BOUND = 2e-5
 EXPERTS_BOUND = 1e-3
@@ -77,6 +78,9 @@ def check(machine: Machine, quick: bool = False) -> Iterator[Checked]:
             yield _shared(machine, format, inner, d, 1)
             yield _shared(machine, format, inner, d, 8)
     yield _extremes(machine)
+    for position in (0, 3, 127, 128, 1000, 5000):
+        for heads, ratio, picks in ((16, 0, 0), (64, 128, 0), (128, 4, 0), (64, 4, 100)):
+            yield _attention(machine, position, heads, ratio, picks)
     for experts in (6, 64, 256, 384):
         yield from _router(machine, experts, 3)
     for d in (64, 4096, 7168) if not quick else (256,):
@@ -275,3 +279,39 @@ def _router(machine: Machine, experts: int, n: int) -> Iterator[Checked]:
 def _highest(row: Tensor, k: int) -> Tensor:
     """The k highest of a row, ties to the lowest index."""
     return row.sort(descending=True, stable=True).indices[:k]
+
+
+def _attention(machine: Machine, position: int, heads: int, ratio: int, picks: int) -> Checked:
+    """Against float64 over the same stored rows; rows that must not be seen hold NaN."""
+    device, window, d = machine.device, 128, 512
+    rows = Fp8Rows(d, 64)
+    query = torch.randn(1, heads * d, device=device) * 3
+    table = torch.polar(torch.ones(1, 32, device=device), torch.rand(1, 32, device=device) * 6)
+    ring = rows.store(torch.randn(window, d, device=device) * 2)
+    ring[position + 1 :] = 0xFF
+    capacity = max(1, position // max(ratio, 1) + 7)
+    blocks = rows.store(torch.randn(capacity, d, device=device) * 2)
+    visible = (position + 1) // ratio if ratio else 0
+    blocks[visible:] = 0xFF
+    chosen = torch.randperm(capacity, device=device)[:picks] if picks else None
+    sink = torch.randn(heads, device=device)
+    sizes = AttentionSizes(sink, d, window, ratio, 1e-6)
+    at = torch.tensor([position], device=device)
+    used = blocks if ratio else None
+    out = attending.Attention(machine, sizes)(query, table, at, ring, used, chosen)
+    seen = [rows.load(ring[: position + 1])]
+    if ratio:
+        seen.append(rows.load(blocks[:visible] if chosen is None else blocks[chosen[chosen < visible]]))
+    keys = torch.cat(seen).double()
+    q = query.view(heads, d).double()
+    q = _turned(q * (q.square().mean(1, keepdim=True) + 1e-6).rsqrt(), table)
+    scores = torch.cat([q @ keys.T * d**-0.5, sink.double()[:, None]], 1)
+    expected = _turned(torch.softmax(scores, 1)[:, :-1] @ keys, table.conj())
+    what = f"position {position}, {heads} heads, ratio {ratio}, {picks or 'all'}"
+    return Checked("attention_partial", what, relative_error(out, expected.view(1, -1)), 2e-3)
+
+
+def _turned(x: Tensor, table: Tensor) -> Tensor:
+    """The last channels as complex numbers times the table, in float64."""
+    tail = torch.view_as_complex(x[:, -2 * table.shape[1] :].reshape(x.shape[0], -1, 2)) * table.cdouble()
+    return torch.cat([x[:, : -2 * table.shape[1]], torch.view_as_real(tail).flatten(1)], 1)

@@ -39,7 +39,14 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     """The host function of a kernel, and one argument of each of its types."""
     from cutlass import Float32, Int32, Int64
 
-    from dsv4chat.kernels.cute import connection_kernel, experts_kernel, gemv, linear_kernel, router_kernel
+    from dsv4chat.kernels.cute import (
+        attention_kernel,
+        connection_kernel,
+        experts_kernel,
+        gemv,
+        linear_kernel,
+        router_kernel,
+    )
 
     function, addresses, numbers, reals = {
         "linear": (linear_kernel.linear, 7, 8, 0),
@@ -47,6 +54,8 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         "down": (experts_kernel.down, 9, 4, 0),
         "connection_mix": (connection_kernel.mix, 6, 3, 0),
         "connection_enter": (connection_kernel.enter, 8, 4, 2),
+        "attention_partial": (attention_kernel.partial, 8, 5, 2),
+        "attention_merge": (attention_kernel.merge, 5, 2, 0),
         "router": (router_kernel.router, 6, 2, 1),
     }[family(name)]
     values = [Int64(0)] * addresses + [Int32(1)] * numbers + [Float32(1.0)] * reals

@@ -1,8 +1,8 @@
 """Stored weight codes to pairs of halves, in registers.
 
-NVFP4 on Hopper, which has no instruction for it: an E2M1 code moved to bits 2..4 of a byte, its sign to bit 7,
-is the E4M3 number 2^-6 times its value (code 1 becomes a subnormal), and E4M3 to halves is hardware. Four even
-codes share a word, then four odd ones, so pairs are (0, 2), (4, 6), (1, 3), (5, 7). On Blackwell
+NVFP4 on Hopper, which has no instruction for it: an E2M1 code moved to bits 2..4 of a byte, its sign to bit
+7, is the E4M3 number 2^-6 times its value (code 1 becomes a subnormal), and E4M3 to halves is hardware.
+Four even codes share a word, then four odd ones, so pairs are (0, 2), (4, 6), (1, 3), (5, 7). On Blackwell
 `cvt.rn.f16x2.e2m1x2` gives neighbours (0, 1), (2, 3) ... Activations are laid out to match: `PAIR_ORDER`.
 
 E4M3 block scales: byte << 7 is a half of 2^-8 times the value. Codes times scales have at most 6 significant
@@ -10,7 +10,6 @@ bits and are multiples of 2^-24 in these units, so the products are exact halves
 sums are 2^-14 (Hopper) or 2^-8 (Blackwell) of the true ones: `UNSCALE`.
 """
 
-import os
 from typing import Any
 
 from cutlass import Int32
@@ -19,11 +18,8 @@ from dsv4chat.kernels.cute import ptx
 from dsv4chat.kernels.cute.target import BLACKWELL
 
 # Columns of eight in the order in which their pairs leave `nvfp4_word`.
-BITS = os.environ.get("DECODE") == "bits"
-PAIR_ORDER = (
-    (0, 1, 2, 3, 4, 5, 6, 7) if BLACKWELL else (0, 4, 1, 5, 2, 6, 3, 7) if BITS else (0, 2, 4, 6, 1, 3, 5, 7)
-)
-UNSCALE = 2.0**8 if BLACKWELL else 2.0**7 if BITS else 2.0**14
+PAIR_ORDER = (0, 1, 2, 3, 4, 5, 6, 7) if BLACKWELL else (0, 2, 4, 6, 1, 3, 5, 7)
+UNSCALE = 2.0**8 if BLACKWELL else 2.0**14
 
 
 def nvfp4_scales(word: Any) -> list[Any]:
@@ -31,10 +27,11 @@ def nvfp4_scales(word: Any) -> list[Any]:
     pairs = []
     for byte in range(4):
         selector = (byte << 4 | 7) | (byte << 4 | 7) << 8  # bytes: zero, b, zero, b; 7 is a byte of the zero
-        doubled = ptx.asm(
-            f"{{ .reg .b32 d; prmt.b32 d, $1, 0, {selector:#x}; shr.b32 $0, d, 1; }}", [Int32], [word]
+        pairs.append(
+            ptx.asm(
+                f"{{ .reg .b32 d; prmt.b32 d, $1, 0, {selector:#x}; shr.b32 $0, d, 1; }}", [Int32], [word]
+            )
         )
-        pairs.append(doubled if not BITS or BLACKWELL else ptx.multiply_f16(doubled, Int32(0x78007800)))
     return pairs
 
 
@@ -48,7 +45,7 @@ def nvfp4_word(word: Any, scale: Any) -> Any:
             [Int32] * 4,
             [word],
         )
-    elif not BITS:
+    else:
         even, odd = ptx.asm(
             "{ .reg .b32 a, b; shl.b32 a, $2, 4; shl.b32 b, $2, 2; and.b32 b, b, 0x1C1C1C1C;\n"
             "lop3.b32 $0, a, 0x80808080, b, 0xEA;\n"  # (a & signs) | b
@@ -57,14 +54,4 @@ def nvfp4_word(word: Any, scale: Any) -> Any:
             [word],
         )
         pairs = ptx.e4m3_pairs(even) + ptx.e4m3_pairs(odd)
-    else:
-        lines = []
-        for pair in range(4):
-            # Left shifts where possible: they run as multiplications, beside the logic instructions.
-            sign, magnitude = 12 - 4 * pair, 9 - 4 * pair
-            lines.append(f"shl.b32 a, $4, {sign};" if sign else "mov.b32 a, $4;")
-            lines.append(f"shl.b32 b, $4, {magnitude};" if magnitude > 0 else f"shr.b32 b, $4, {-magnitude};")
-            lines.append("and.b32 b, b, 0x0E000E00;")
-            lines.append(f"lop3.b32 ${pair}, a, 0x80008000, b, 0xEA;")  # (a & signs) | b
-        pairs = ptx.asm("{ .reg .b32 a, b;\n" + "\n".join(lines) + " }", [Int32] * 4, [word])
     return [ptx.multiply_f16(pair, scale) for pair in pairs]

@@ -18,7 +18,7 @@ from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import gemv, ptx
 
-STAGES = 4
+STAGES = 3
 STAGES_DOWN = 3  # beside the hidden layers of all picks
 LOG2_E = 1.4426950408889634
 
@@ -187,7 +187,9 @@ def gate_up(
         k,
         wk,
         limit,
-    ).launch(grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100)
+    ).launch(
+        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=gemv.BLOCKS, preferred_smem_carveout=100
+    )
 
 
 @cute.jit

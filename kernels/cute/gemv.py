@@ -30,16 +30,17 @@ from dsv4chat.kernels.cute import decode, ptx
 
 WARPS = 8
 THREADS = 32 * WARPS
+BLOCKS = 3  # of a multiprocessor at a time
 STAGE_BYTES = 16 * 128 + 16 * 16  # codes, scales
-SUMS_BYTES = 2 * THREADS * 16  # two rounds of four float32 a lane
+SUMS_BYTES = THREADS * 16  # four float32 a lane
 
 
 @dataclass(frozen=True)
 class Format:
     """How a format's unit is laid out.
 
-    columns: what a lane reads as one 16-byte chunk; order: which of eight columns lie where in a 16-byte piece
-    of x; scale_bytes: of a unit and row (of a unit and tile for FP8).
+    columns: what a lane reads as one 16-byte chunk; order: which of eight columns lie where in a 16-byte
+    piece of x; scale_bytes: of a unit and row (of a unit and tile for FP8).
     """
 
     name: str
@@ -88,8 +89,8 @@ class Lane:
 def _copy_unit(fmt: Format, exact: bool, at: Sequence[Any], lane: Lane, slot: Any, unit: Any, k: Any) -> None:
     """Ask for a unit into stage `slot`. at: this lane's part, as `locate` gives it.
 
-    Unless `exact` (k is a multiple of the unit) what lies beyond the last column is read again from within: its
-    x is zero.
+    Unless `exact` (k is a multiple of the unit) what lies beyond the last column is read again from within:
+    its x is zero.
     """
     stage = lane.ring + slot * STAGE_BYTES
     chunk = lane.lane & 7
@@ -217,6 +218,7 @@ def _ask(
     lane: cutlass.Constexpr,
     at: cutlass.Constexpr,
     place: cutlass.Constexpr,
+    picks: cutlass.Constexpr,
     slot: Int32,
     kw: Int32,
     wk: Int32,
@@ -228,12 +230,14 @@ def _ask(
 ):
     """Ask for the unit at `place` (tile, unit) into stage `slot`, and go on to this warp's next one.
 
-    at: where this lane's part of it begins. row_units: units of a row; `units` of a tile are as many, or those
-    of several rows one behind the other (picks).
+    at: where this lane's part of it begins. row_units: units of a row; `units` of a tile are as many or, with
+    `picks`, those of several rows one behind the other.
     """
     tile = place[0]
     unit = place[1]
-    inside = unit % row_units
+    inside = unit
+    if cutlass.const_expr(picks):
+        inside = unit % row_units
     if tile < tiles:
         _copy_unit(fmt, exact, _all(at, 5), lane, slot, inside, k)
         following = unit + wk
@@ -242,7 +246,7 @@ def _ask(
             tile = tile + step
             if tile < tiles:
                 _put(at, locate(tile, following))
-        elif inside + wk >= row_units:
+        elif cutlass.const_expr(picks) and inside + wk >= row_units:
             _put(at, locate(tile, following))
         else:
             codes = _wide(wk * 128)
@@ -275,13 +279,15 @@ def walk(
 
     shared: the sums, then each warp's stages. locate(tile, unit): where this lane's part of a unit begins
     (`rows_at`); begin(): what must happen before x is used; factor(tile, unit): what a unit's sums are
-    multiplied by, or None; store(tile, sums): the tile's sums, complete.
+    multiplied by, or None where a tile's columns are those of one row; store(tile, sums): the tile's sums,
+    complete.
     """
     tid, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     blocks, _, _ = cute.arch.grid_dim()
     warp = cute.arch.make_warp_uniform(tid // 32)
     lane = Lane(tid & 31, (tid & 31) >> 2, tid & 3, shared + SUMS_BYTES + warp * (stages * STAGE_BYTES))
+    picks = factor is not None
     kw = warp % wk
     group = warp // wk
     at_once = WARPS // wk
@@ -295,20 +301,24 @@ def walk(
     if tile < tiles:
         _put(at, locate(tile, kw))
     for slot in cutlass.range_constexpr(stages - 1):
-        _ask(fmt, exact, locate, lane, at, place, Int32(slot), kw, wk, step, tiles, units, row_units, k)
+        _ask(
+            fmt, exact, locate, lane, at, place, picks, Int32(slot), kw, wk, step, tiles, units, row_units, k
+        )
     begin()
     # A column of B without a row of its own repeats the last one: nobody stores what comes of it.
     x_lane = x_shared + cutlass.min(lane.g, rows - 1) * x_stride + lane.t * 16
     slot = Int32(0)
     free = Int32(stages - 1)
-    for turn in cutlass.range(rounds, unroll=1):
+    for _ in cutlass.range(rounds, unroll=1):
         sums = cute.make_rmem_tensor((4,), Float32)
         sums.fill(0.0)
         if tile < tiles:
             for unit in cutlass.range(kw, units, wk, unroll=1):
                 cute.arch.cp_async_wait_group(stages - 2)
                 cute.arch.sync_warp()
-                _ask(fmt, exact, locate, lane, at, place, free, kw, wk, step, tiles, units, row_units, k)
+                _ask(
+                    fmt, exact, locate, lane, at, place, picks, free, kw, wk, step, tiles, units, row_units, k
+                )
                 here = x_lane + unit * (fmt.unit * 2)
                 stage = lane.ring + slot * STAGE_BYTES
                 products = _TIMES[fmt.name](
@@ -323,13 +333,12 @@ def walk(
                 if slot == stages:
                     slot = Int32(0)
         if wk > 1:
-            # Two buffers in turn: the next round's barrier keeps a buffer from being refilled too early.
-            buffer = shared + (turn & 1) * (THREADS * 16)
-            ptx.shared_store_f32x4(buffer + tid * 16, _all(sums, 4))
+            cute.arch.sync_threads()  # the round before has been added up
+            ptx.shared_store_f32x4(shared + tid * 16, _all(sums, 4))
             cute.arch.sync_threads()
             if kw == 0:
                 for other in cutlass.range(1, wk, unroll=1):
-                    more = ptx.shared_load_f32x4(buffer + (tid + other * 32) * 16)
+                    more = ptx.shared_load_f32x4(shared + (tid + other * 32) * 16)
                     _put(sums, [sums[i] + more[i] for i in range(4)])
         if (kw == 0) & (tile < tiles):
             store(tile, _all(sums, 4))

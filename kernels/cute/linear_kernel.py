@@ -10,8 +10,7 @@ from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import gemv, ptx
 
-
-STAGES = 4
+STAGES = 3
 
 
 @cute.jit
@@ -140,4 +139,6 @@ def linear(
         rows,
         k,
         wk,
-    ).launch(grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100)
+    ).launch(
+        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=gemv.BLOCKS, preferred_smem_carveout=100
+    )

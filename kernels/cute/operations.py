@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from dsv4chat.kernels import step_operations as plain
-from dsv4chat.kernels.cute import builder, connection, products, routing, store
+from dsv4chat.kernels.cute import attending, builder, connection, products, routing, store
 from dsv4chat.kernels.cute.arrange import matrix
 from dsv4chat.kernels.cute.driver import DriverError
 from dsv4chat.kernels.cute.machine import Machine, architecture_of
+from dsv4chat.kernels.kv_rows import Rows
 from dsv4chat.kernels.packed import Packed
 
 Choice = Literal["torch", "cute", "auto"]
@@ -21,6 +22,7 @@ Grouped = plain.Grouped | products.Grouped
 Experts = plain.Experts | products.Experts
 Connection = plain.Connection | connection.Connection
 Router = plain.Router | routing.Router
+Attention = plain.Attention | attending.Attention
 
 
 class KernelError(RuntimeError):
@@ -74,6 +76,12 @@ class Operations:
         if self.machine is None or picks > routing.MOST_PICKS:
             return plain.Router(bias, table, picks, scaling)
         return routing.Router(self.machine, bias, table, picks, scaling)
+
+    def attention(self, sizes: plain.AttentionSizes, rows: Rows) -> Attention:
+        """One token's attention. See `step_operations.Attention`."""
+        if self.machine is None or not attending.fits(sizes, rows):
+            return plain.Attention(sizes, rows)
+        return attending.Attention(self.machine, sizes)
 
 
 def operations(

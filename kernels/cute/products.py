@@ -15,10 +15,11 @@ from dsv4chat.kernels.cute.machine import Machine
 
 MOST_ROWS = 8
 THREADS = 256
+ROUND_COST = 0.5  # what ending a tile takes, in units
 WARPS = 8
-SUMS_BYTES = 8192  # shared memory in which a block's warps add up
+SUMS_BYTES = 4096  # shared memory in which a block's warps add up
 STAGE_BYTES = 2304  # and what a warp's stage takes
-STAGES, STAGES_DOWN = 4, 3
+STAGES, STAGES_DOWN = 3, 3
 KINDS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2}
 
 
@@ -38,7 +39,7 @@ def split(machine: Machine, tiles: int, units: int, slots: int, shared: int) -> 
         at_once = WARPS // wk
         used = min(blocks, -(-tiles // at_once))
         rounds = -(-tiles // (used * at_once))
-        cost = rounds * (-(-units // wk) + 0.1) + 0.02 * wk
+        cost = rounds * (-(-units // wk) + ROUND_COST)
         if best[0] == 0 or cost < best[0]:
             best = (cost, used, wk)
     return best[1], best[2]

@@ -190,6 +190,24 @@ def shared_store_f32(address: Any, value: Any) -> None:
     asm("st.shared.f32 [$0], $1;", [], [address, value], volatile=True)
 
 
+def shared_store_32(address: Any, word: Any) -> None:
+    asm("st.shared.b32 [$0], $1;", [], [address, word], volatile=True)
+
+
+def shared_store_64(address: Any, words: Sequence[Any]) -> None:
+    asm("st.shared.v2.b32 [$0], {$1, $2};", [], [address, *words], volatile=True)
+
+
+def load_matrix_transposed(address: Any) -> Any:
+    """Four 8 x 8 matrices of halves, each transposed; lane l points at row l % 8 of matrix l / 8."""
+    return asm(
+        "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {$0, $1, $2, $3}, [$4];",
+        [Int32] * 4,
+        [address],
+        volatile=True,
+    )
+
+
 def shared_load_f32x4(address: Any) -> Any:
     return asm("ld.shared.v4.f32 {$0, $1, $2, $3}, [$4];", [Float32] * 4, [address], volatile=True)
 
@@ -308,7 +326,7 @@ def sigmoid(value: Any) -> Any:
 
 def pick(condition: Any, yes: Any, no: Any) -> Any:
     """`yes` where the condition holds, else `no`; both are worked out."""
-    return select_(condition, yes, no)
+    return type(yes)(select_(condition, yes, no))
 
 
 def logarithm(value: Any) -> Any:
@@ -317,3 +335,25 @@ def logarithm(value: Any) -> Any:
 
 def root(value: Any) -> Any:
     return asm("sqrt.rn.f32 $0, $1;", [Float32], [value])
+
+
+def exp2(value: Any) -> Any:
+    return asm("ex2.approx.f32 $0, $1;", [Float32], [value])
+
+
+def power_of_two_f16(byte: Any) -> Any:
+    """An E8M0 byte as a pair of equal halves; exact from 2^-24 to 2^15."""
+    return asm(
+        "{ .reg .b32 e; .reg .f32 f; shl.b32 e, $1, 23; mov.b32 f, e; cvt.rn.f16x2.f32 $0, f, f; }",
+        [Int32],
+        [byte],
+    )
+
+
+def shared_load_address(address: Any) -> Any:
+    """A 64-bit address kept in shared memory."""
+    return asm("ld.shared.b64 $0, [$1];", [Int64], [address], volatile=True)
+
+
+def shared_store_address(address: Any, value: Any) -> None:
+    asm("st.shared.b64 [$0], $1;", [], [address, value], volatile=True)

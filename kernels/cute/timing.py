@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.cute import arrange, connection, products
+from dsv4chat.kernels.cute import arrange, attending, connection, products
 from dsv4chat.kernels.cute.machine import Machine
+from dsv4chat.kernels.kv_rows import Fp8Rows
 from dsv4chat.kernels.packed import Packed
-from dsv4chat.kernels.step_operations import ConnectionWeights
+from dsv4chat.kernels.step_operations import AttentionSizes, ConnectionWeights
 
 ROTATE_BYTES = 600_000_000
 REPLAYS = 15
@@ -107,6 +108,8 @@ def timings(machine: Machine, sizes: Sizes, rows: int = 1) -> Iterator[Timed]:
         yield from _shared(machine, s, format, rows)
     yield from _experts(machine, s, rows)
     yield _connection(machine, s, rows)
+    for count in (32, 512, 1024, 8192):
+        yield _attention(machine, s, count)
 
 
 def _random(format: str, shape: tuple[int, ...], device: torch.device) -> Packed:
@@ -220,3 +223,19 @@ def _connection(machine: Machine, s: Sizes, rows: int) -> Timed:
     seconds = replay_seconds(lambda: [call(streams, output, gates) for call in calls], len(calls))
     size = calls[0].fn.nbytes + 2 * streams.nbytes
     return Timed(s.name, "hyper-connection, both", "connection_mix", size, seconds, rows)
+
+
+def _attention(machine: Machine, s: Sizes, count: int) -> Timed:
+    """The window and `count` compressed rows; bytes are those of the rows."""
+    device, rows = machine.device, Fp8Rows(s.head_dim, 64)
+    sizes = AttentionSizes(torch.zeros(s.heads, device=device), s.head_dim, 128, 4, 1e-6)
+    call = attending.Attention(machine, sizes)
+    query = torch.randn(1, s.heads * s.head_dim, device=device)
+    table = torch.polar(torch.ones(1, 32, device=device), torch.rand(1, 32, device=device))
+    ring = rows.store(torch.randn(128, s.head_dim, device=device))
+    caches = [rows.store(torch.randn(count, s.head_dim, device=device)) for _ in range(20)]
+    at = torch.tensor([4 * count + 128], device=device)
+    seconds = replay_seconds(lambda: [call(query, table, at, ring, one) for one in caches], len(caches))
+    return Timed(
+        s.name, f"attention, {count} + 128 rows", "attention_partial", (128 + count) * rows.width, seconds, 1
+    )
