@@ -11,7 +11,7 @@ from pathlib import Path
 ARCHITECTURES = ("sm_90a", "sm_100a")
 FORMATS = ("nvfp4", "fp8", "bf16")
 PRODUCTS = ("linear", "gate_up", "down")
-OTHERS = ("connection_mix", "connection_enter", "router", "attention_partial", "attention_merge")
+OTHERS = ("connection_mix", "connection_enter", "router", "attention_partial", "attention_merge", "rows")
 
 SOURCES = (
     "attention_kernel.py",
@@ -23,6 +23,7 @@ SOURCES = (
     "linear_kernel.py",
     "ptx.py",
     "router_kernel.py",
+    "rows_kernel.py",
     "target.py",
 )
 

@@ -46,6 +46,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         gemv,
         linear_kernel,
         router_kernel,
+        rows_kernel,
     )
 
     function, addresses, numbers, reals = {
@@ -57,6 +58,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         "attention_partial": (attention_kernel.partial, 8, 5, 2),
         "attention_merge": (attention_kernel.merge, 5, 2, 0),
         "router": (router_kernel.router, 6, 2, 1),
+        "rows": (rows_kernel.rows, 22, 2, 1),
     }[family(name)]
     values = [Int64(0)] * addresses + [Int32(1)] * numbers + [Float32(1.0)] * reals
     if family(name) not in PRODUCTS:

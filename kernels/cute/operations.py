@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from dsv4chat.kernels import step_operations as plain
-from dsv4chat.kernels.cute import attending, builder, connection, products, routing, store
+from dsv4chat.kernels import step_rows
+from dsv4chat.kernels.cute import attending, builder, connection, products, routing, rows, store
 from dsv4chat.kernels.cute.arrange import matrix
 from dsv4chat.kernels.cute.driver import DriverError
 from dsv4chat.kernels.cute.machine import Machine, architecture_of
@@ -23,6 +24,7 @@ Experts = plain.Experts | products.Experts
 Connection = plain.Connection | connection.Connection
 Router = plain.Router | routing.Router
 Attention = plain.Attention | attending.Attention
+CacheRows = step_rows.CacheRows | rows.CacheRows
 
 
 class KernelError(RuntimeError):
@@ -77,11 +79,17 @@ class Operations:
             return plain.Router(bias, table, picks, scaling)
         return routing.Router(self.machine, bias, table, picks, scaling)
 
-    def attention(self, sizes: plain.AttentionSizes, rows: Rows) -> Attention:
+    def attention(self, sizes: plain.AttentionSizes, format: Rows) -> Attention:
         """One token's attention. See `step_operations.Attention`."""
-        if self.machine is None or not attending.fits(sizes, rows):
-            return plain.Attention(sizes, rows)
+        if self.machine is None or not attending.fits(sizes, format):
+            return plain.Attention(sizes, format)
         return attending.Attention(self.machine, sizes)
+
+    def cache_rows(self, weights: step_rows.RowWeights, format: Rows, key_format: Rows) -> CacheRows:
+        """What a token leaves in the cache. See `step_rows.CacheRows`."""
+        if self.machine is None or not rows.fits(weights, format, key_format):
+            return step_rows.CacheRows(weights, format, key_format)
+        return rows.CacheRows(self.machine, weights)
 
 
 def operations(

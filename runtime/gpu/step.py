@@ -16,7 +16,7 @@ from dsv4chat.runtime.cache import KVCache
 from dsv4chat.runtime.config import ModelConfig
 from dsv4chat.runtime.gpu.attention import StepAttention
 from dsv4chat.runtime.gpu.moe import StepMoE
-from dsv4chat.runtime.gpu.moment import Moment
+from dsv4chat.runtime.gpu.now import Now
 from dsv4chat.runtime.gpu.projections import Projections
 from dsv4chat.runtime.gpu.record import Records
 from dsv4chat.runtime.gpu.sampler import CHOSEN, Kind, choose
@@ -59,8 +59,8 @@ class DecodeStep:
         """
         sections = sections or Sections()
         model = self.model
-        moment = Moment(state, model.frequencies, bucket)
-        streams = model.embedding.index_select(0, moment.token)[:, None, :]
+        now = Now(state, model.frequencies, bucket)
+        streams = model.embedding.index_select(0, now.token)[:, None, :]
         streams = streams.expand(-1, model.config.hc_mult, -1)
         residual = torch.empty(len(self.layers) + 1, device=streams.device)  # first: the embedding's
         sections.end("embedding, rotations")
@@ -69,10 +69,10 @@ class DecodeStep:
             peak = residual[number : number + 1]
             streams, x, gates = layer.into_attention(streams, out, gates, peak)
             sections.end("hyper-connections")
-            out = layer.attention.forward(x, layer_cache, moment, sections)
+            out = layer.attention.forward(x, layer_cache, now, sections)
             streams, x, gates = layer.into_moe(streams, out, gates)
             sections.end("hyper-connections")
-            out = layer.moe.forward(x, moment, sections)
+            out = layer.moe.forward(x, now, sections)
         _, x, _ = self.into_head(streams, out, gates, residual[-1:])
         (logits,) = self.lm_head(x)
         sections.end("head")

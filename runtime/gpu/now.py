@@ -4,11 +4,12 @@ import torch
 from torch import Tensor
 
 from dsv4chat.kernels import rope
+from dsv4chat.kernels.step_rows import Moment
 from dsv4chat.runtime.gpu.state import StepState
 from dsv4chat.runtime.step import Frequencies
 
 
-class Moment:
+class Now:
     """One step. bucket: the most tokens the context may hold in it, which fixes every shape."""
 
     def __init__(self, state: StepState, frequencies: Frequencies, bucket: int) -> None:
@@ -16,20 +17,23 @@ class Moment:
         self.token = state.token
         self.position = state.position
         self.alive = state.alive
-        self.plain_rotation = rope.rotations(self.position, frequencies.plain)  # (1, R / 2) complex64
-        self.rotation = rope.rotations(self.position, frequencies.compressed)
+        self.rotation = rope.rotations(self.position, frequencies.compressed)  # (1, R / 2) complex64
         self._frequencies = frequencies
-        self._blocks: dict[int, Tensor] = {}
+        self._moments: dict[int, Moment] = {}
 
-    def block(self, ratio: int) -> Tensor:
-        """The block of `ratio` tokens this step's token belongs to, (1,) int64."""
-        return self.position // ratio
+    def moment(self, ratio: int) -> Moment:
+        """Where a layer of this ratio stands; 0: one with a window only, which turns by other frequencies."""
+        if ratio not in self._moments:
+            self._moments[ratio] = self._moment(ratio)
+        return self._moments[ratio]
 
-    def block_rotation(self, ratio: int) -> Tensor:
-        """The rotation at that block's first token, (1, R / 2)."""
-        if ratio not in self._blocks:
-            self._blocks[ratio] = rope.rotations(self.block(ratio) * ratio, self._frequencies.compressed)
-        return self._blocks[ratio]
+    def _moment(self, ratio: int) -> Moment:
+        if not ratio:
+            plain = rope.rotations(self.position, self._frequencies.plain)
+            return Moment(self.position, self.alive, plain)
+        first = self.position // ratio * ratio
+        block = rope.rotations(first, self._frequencies.compressed)
+        return Moment(self.position, self.alive, self.rotation, block)
 
     def visible(self, ratio: int) -> Tensor:
         """How many blocks the token may see, (1,) int64; the one it closes counts."""

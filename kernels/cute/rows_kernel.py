@@ -1,0 +1,332 @@
+"""What a token leaves in the cache of one layer, one launch of up to three blocks: `step_rows`.
+
+    block 0   the token's own row: RMSNorm, RoPE, rounding to FP8, into the ring
+    block 1   the compressor: the token's kv and gate into the open block; when that closes, its row
+    block 2   the same for the index keys, rotated by the Hadamard matrix and rounded to 4 bits
+
+A thread has one channel (of the compressors with overlap two, d apart), which nobody else reads or writes but
+for the sums of a norm, the maximum of a group and the pairs of RoPE. Rows are `kv_rows.Fp8Rows` of 448 + 64
+channels and `Fp4Keys` of 128.
+"""
+
+from typing import Any
+
+import cutlass
+import cutlass.cute as cute
+from cutlass import Float32, Int32, Int64
+
+from dsv4chat.kernels.cute import ptx
+
+D = 512
+ROPE = 64
+ROW_BYTES = 584
+KEY = 128
+KEY_BYTES = 68
+THREADS = 512
+WARPS = THREADS // 32
+SHARED_BYTES = 4 * (2 * WARPS + KEY)
+
+
+def _e4m3(value: Any) -> Any:
+    """The E4M3 code nearest to a Float32, as Int32."""
+    return ptx.asm(
+        "{ .reg .b16 h; .reg .f32 z; mov.f32 z, 0f00000000; cvt.rn.satfinite.e4m3x2.f32 h, z, $1; "
+        "cvt.u32.u16 $0, h; }",
+        [Int32],
+        [value],
+    )
+
+
+def _e4m3_value(code: Any) -> Any:
+    return ptx.asm(
+        "{ .reg .b16 h, l, u; .reg .b32 p; cvt.u16.u32 h, $1; cvt.rn.f16x2.e4m3x2 p, h; mov.b32 {l, u}, p; "
+        "cvt.f32.f16 $0, l; }",
+        [Float32],
+        [code],
+    )
+
+
+def _bf16(value: Any) -> Any:
+    return ptx.asm(
+        "{ .reg .b16 h, z; mov.b16 z, 0; cvt.rn.bf16.f32 h, $1; mov.b32 $0, {z, h}; }", [Float32], [value]
+    )
+
+
+def _block_sum(value: Any, shared: Any, tid: Any, warps: int) -> Any:
+    """The sum over the first `warps` warps; every thread of the block takes part."""
+    part = cute.arch.warp_reduction_sum(value)
+    ptx.shared_store_f32(shared + (tid // 32) * 4, part)
+    cute.arch.sync_threads()
+    total = Float32(0.0)
+    for warp in range(warps):
+        total = total + ptx.shared_load_f32(shared + warp * 4)
+    return total
+
+
+def _turned(value: Any, channel: Any, first: int, last: int, rotation: Any) -> Any:
+    """RoPE of channels first..last, pairs of neighbouring lanes."""
+    other = cute.arch.shuffle_sync_bfly(value, 1)
+    pair = cutlass.min(cutlass.max(channel - first, 0), last - first - 1) // 2
+    at = rotation + pair.to(Int64) * 8
+    cosine, sine = ptx.load_f32(at), ptx.load_f32(at + 4)
+    sign = ptx.pick((channel & 1) == 0, Float32(-1.0), Float32(1.0))
+    turned = value * cosine + sign * other * sine
+    return ptx.pick((channel >= first) & (channel < last), turned, value)
+
+
+def _power(largest: Any, bias: int, limit: int) -> Any:
+    """E8M0 byte of the smallest power of two s with largest <= limit * s; `limit`: its mantissa bits."""
+    bits = ptx.f32_to_bits(largest)
+    over = ptx.pick((bits & 0x7FFFFF) > limit, Int32(1), Int32(0))
+    byte = ((bits >> 23) & 255) - bias + over
+    return cutlass.min(cutlass.max(byte, 1), 253)
+
+
+@cute.jit
+def _store_row(value: Float32, channel: Int32, row: Int64, shared: Int32, tid: Int32):
+    """One channel of an FP8 row to `row`; returns the rounded value. All threads of the block."""
+    largest = cute.arch.warp_reduction_max(ptx.magnitude(value))
+    ptx.shared_store_f32(shared + (tid // 32) * 4, largest)
+    cute.arch.sync_threads()
+    group = tid // 64
+    largest = cute.arch.fmax(
+        ptx.shared_load_f32(shared + group * 8), ptx.shared_load_f32(shared + group * 8 + 4)
+    )
+    byte = _power(cute.arch.fmax(largest, Float32(1e-4)), 8, 0x600000)
+    code = _e4m3(value * ptx.bits_to_f32((254 - byte) << 23))
+    plain = _e4m3_value(code) * ptx.bits_to_f32(byte << 23)
+    turned = _bf16(value)
+    inside = channel < D - ROPE
+    if inside:
+        ptx.store_u8(row + (2 * ROPE + channel).to(Int64), code)
+        if (channel & 63) == 0:
+            ptx.store_u8(row + (2 * ROPE + D - ROPE + group).to(Int64), byte)
+    else:
+        ptx.store_bf16(row + ((channel - (D - ROPE)) * 2).to(Int64), value)
+    return ptx.pick(inside, plain, turned)
+
+
+@cute.jit
+def _own_row(
+    kv: Int64,
+    norm: Int64,
+    rotation: Int64,
+    ring: Int64,
+    values: Int64,
+    place: Int32,
+    window: Int32,
+    eps: Float32,
+    shared: Int32,
+    tid: Int32,
+):
+    x = ptx.load_f32(kv + tid.to(Int64) * 4)
+    square = _block_sum(x * x, shared, tid, WARPS)
+    x = x * ptx.inverse_root(square / D + eps) * ptx.load_f32(norm + tid.to(Int64) * 4)
+    x = _turned(x, tid, D - ROPE, D, rotation)
+    slot = place % window
+    rounded = _store_row(x, tid, ring + slot.to(Int64) * ROW_BYTES, shared + 4 * WARPS, tid)
+    ptx.store_f32(values + (slot * D + tid).to(Int64) * 4, rounded)
+
+
+@cute.jit
+def _pooled(
+    first_kv: Int64,
+    first_gate: Int64,
+    kv: Int64,
+    gate: Int64,
+    stride: Int64,
+    first_stride: Int64,
+    rows: Int32,
+    overlap: Int32,
+):
+    """One channel: sum of softmax(gate) kv over the rows, and over as many before them with overlap."""
+    top = Float32(-3.0e38)
+    for r in cutlass.range(rows, unroll=4):
+        top = cute.arch.fmax(top, ptx.load_f32(gate + r.to(Int64) * stride))
+    if overlap != 0:
+        for r in cutlass.range(rows, unroll=4):
+            top = cute.arch.fmax(top, ptx.load_f32(first_gate + r.to(Int64) * first_stride))
+    total = Float32(0.0)
+    result = Float32(0.0)
+    for r in cutlass.range(rows, unroll=4):
+        weight = ptx.exponential(ptx.load_f32(gate + r.to(Int64) * stride) - top)
+        total = total + weight
+        result = result + weight * ptx.load_f32(kv + r.to(Int64) * stride)
+    if overlap != 0:
+        for r in cutlass.range(rows, unroll=4):
+            weight = ptx.exponential(ptx.load_f32(first_gate + r.to(Int64) * first_stride) - top)
+            total = total + weight
+            result = result + weight * ptx.load_f32(first_kv + r.to(Int64) * first_stride)
+    return result / total
+
+
+@cute.jit
+def _compress(
+    kv: Int64,
+    gate: Int64,
+    ape: Int64,
+    norm: Int64,
+    rotation: Int64,
+    open_rows: Int64,
+    previous: Int64,
+    stored: Int64,
+    place: Int32,
+    ratio: Int32,
+    alive: Int32,
+    d: cutlass.Constexpr,
+    eps: Float32,
+    shared: Int32,
+    tid: Int32,
+):
+    """A compressor of d channels; previous: 0 without overlap."""
+    overlap = (previous != 0).to(Int32)
+    width = d * (1 + overlap)
+    slot = place % ratio
+    channel = cutlass.min(tid, d - 1)
+    stride = width.to(Int64) * 4
+    gates = open_rows + ratio.to(Int64) * stride
+    own = channel.to(Int64) * 4
+    row_at = slot.to(Int64) * stride
+    if tid < d:
+        for group in cutlass.range(1 + overlap, unroll=1):
+            at = own + (group * d).to(Int64) * 4
+            ptx.store_f32(open_rows + row_at + at, ptx.load_f32(kv + at))
+            added = ptx.load_f32(gate + at) + ptx.load_f32(ape + row_at + at)
+            ptx.store_f32(gates + row_at + at, added)
+    if slot == ratio - 1:
+        shift = own + (overlap * d).to(Int64) * 4
+        half = Int64(d * 4)
+        before_gates = previous + ratio.to(Int64) * half
+        x = _pooled(
+            previous + own, before_gates + own, open_rows + shift, gates + shift, stride, half, ratio, overlap
+        )
+        if (overlap != 0) & (alive != 0) & (tid < d):
+            for r in cutlass.range(ratio, unroll=1):
+                from_, to = r.to(Int64) * stride + own, r.to(Int64) * half + own
+                ptx.store_f32(previous + to, ptx.load_f32(open_rows + from_))
+                ptx.store_f32(before_gates + to, ptx.load_f32(gates + from_))
+        square = _block_sum(ptx.pick(tid < d, x * x, Float32(0.0)), shared, tid, d // 32)
+        x = x * ptx.inverse_root(square / d + eps) * ptx.load_f32(norm + own)
+        x = _turned(x, channel, d - ROPE, d, rotation)
+        block = (place // ratio).to(Int64)
+        if cutlass.const_expr(d == D):
+            _store_row(x, tid, stored + block * ROW_BYTES, shared + 4 * WARPS, tid)
+        else:
+            _store_key(x, tid, stored + block * KEY_BYTES, shared + 8 * WARPS)
+
+
+@cute.jit
+def _store_key(value: Float32, tid: Int32, row: Int64, shared: Int32):
+    """An index key, a channel in each of the first 128 threads: rotated, rounded to 4 bits, packed."""
+    for step in cutlass.range_constexpr(5):
+        other = cute.arch.shuffle_sync_bfly(value, 1 << step)
+        value = ptx.pick((tid & (1 << step)) == 0, value + other, other - value)
+    for far in cutlass.range_constexpr(2):
+        stride = 32 << far
+        if tid < KEY:
+            ptx.shared_store_f32(shared + tid * 4, value)
+        cute.arch.sync_threads()
+        other = ptx.shared_load_f32(shared + ((tid & (KEY - 1)) ^ stride) * 4)
+        value = ptx.pick((tid & stride) == 0, value + other, other - value)
+        cute.arch.sync_threads()
+    value = value * KEY**-0.5
+    largest = cute.arch.warp_reduction_max(ptx.magnitude(value))
+    byte = _power(largest, 2, 0x400000)
+    byte = ptx.pick(ptx.f32_to_bits(largest) == 0, Int32(124), byte)
+    scaled = value * ptx.bits_to_f32((254 - byte) << 23)
+    size = ptx.magnitude(scaled)
+    code = Int32(0)
+    for edge, ties_up in ((0.25, 0), (0.75, 1), (1.25, 0), (1.75, 1), (2.5, 0), (3.5, 1), (5.0, 0)):
+        above = size >= edge if ties_up else size > edge
+        code = code + ptx.pick(above, Int32(1), Int32(0))
+    code = code + ptx.pick(scaled < 0.0, Int32(8), Int32(0))
+    upper = cute.arch.shuffle_sync_bfly(code, 1)
+    if tid < KEY:
+        if (tid & 1) == 0:
+            ptx.store_u8(row + (tid // 2).to(Int64), code | (upper << 4))
+        if (tid & 31) == 0:
+            ptx.store_u8(row + (KEY // 2 + tid // 32).to(Int64), byte)
+
+
+@cute.kernel
+def _kernel(
+    kv: Int64,
+    norm: Int64,
+    rotation: Int64,
+    block_rotation: Int64,
+    position: Int64,
+    alive: Int64,
+    ring: Int64,
+    values: Int64,
+    block_kv: Int64,
+    block_gate: Int64,
+    block_ape: Int64,
+    block_norm: Int64,
+    block_open: Int64,
+    block_previous: Int64,
+    block_stored: Int64,
+    key_kv: Int64,
+    key_gate: Int64,
+    key_ape: Int64,
+    key_norm: Int64,
+    key_open: Int64,
+    key_previous: Int64,
+    key_stored: Int64,
+    window: Int32,
+    ratio: Int32,
+    eps: Float32,
+):
+    tid, _, _ = cute.arch.thread_idx()
+    role, _, _ = cute.arch.block_idx()
+    shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+    place = ptx.load_64(position)[0]
+    going = ptx.load_u8(alive)
+    if role == 0:
+        _own_row(kv, norm, rotation, ring, values, place, window, eps, shared, tid)
+    elif role == 1:
+        _compress(
+            block_kv, block_gate, block_ape, block_norm, block_rotation, block_open, block_previous,
+            block_stored, place, ratio, going, D, eps, shared, tid,
+        )  # fmt: skip
+    else:
+        _compress(
+            key_kv, key_gate, key_ape, key_norm, block_rotation, key_open, key_previous,
+            key_stored, place, ratio, going, KEY, eps, shared, tid,
+        )  # fmt: skip
+
+
+@cute.jit
+def rows(
+    kv: Int64,
+    norm: Int64,
+    rotation: Int64,
+    block_rotation: Int64,
+    position: Int64,
+    alive: Int64,
+    ring: Int64,
+    values: Int64,
+    block_kv: Int64,
+    block_gate: Int64,
+    block_ape: Int64,
+    block_norm: Int64,
+    block_open: Int64,
+    block_previous: Int64,
+    block_stored: Int64,
+    key_kv: Int64,
+    key_gate: Int64,
+    key_ape: Int64,
+    key_norm: Int64,
+    key_open: Int64,
+    key_previous: Int64,
+    key_stored: Int64,
+    window: Int32,
+    ratio: Int32,
+    eps: Float32,
+):
+    _kernel(
+        kv, norm, rotation, block_rotation, position, alive, ring, values, block_kv, block_gate, block_ape,
+        block_norm, block_open, block_previous, block_stored, key_kv, key_gate, key_ape, key_norm, key_open,
+        key_previous, key_stored, window, ratio, eps,
+    ).launch(grid=(1, 1, 1), block=(THREADS, 1, 1))  # fmt: skip
