@@ -86,7 +86,8 @@ class TurnToken:
 class TurnFigures:
     """What the turn cost. `ttft_ms` = `prefill_ms` + `first_decode_ms` (and the little between them).
 
-    Both are None when the turn ended before its first token.
+    Both are None when the turn ended before its first token. room: ids that still fit into the context.
+    notices: sentences about saved caches that could not be used.
     """
 
     prompt_tokens: int
@@ -97,6 +98,8 @@ class TurnFigures:
     prefill_ms: float
     first_decode_ms: float | None
     tokens_per_second: float
+    room: int | None = None
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +247,8 @@ class Turn:
             prefill_ms=end.prefill_ms,
             first_decode_ms=end.first_decode_ms,
             tokens_per_second=end.tokens_per_second,
+            room=end.room,
+            notices=tuple(end.notices),
         )
         return TurnFinished(
             reason=end.reason,

@@ -23,13 +23,11 @@ RESUMABLE = ("stopped", "interrupted", "length", "failed")
 
 
 class Answering:
-    """Writes one answer at a time. fed: the ids the engine's cache of `fed_conversation` holds."""
+    """Writes one answer at a time."""
 
     def __init__(self, session: "ChatSession") -> None:
         self._session = session
         self._runner: TurnRunner | None = None
-        self.fed: tuple[int, ...] = ()
-        self.fed_conversation: int | None = None
 
     @property
     def running(self) -> bool:
@@ -123,7 +121,7 @@ class Answering:
         )
         prompt = partial(to_conversation, path, settings, text.fingerprint, resumed=resumed)
         try:
-            outcome = await runner.run(
+            death = await runner.run(
                 lambda: Turn(
                     engine,
                     text.tokenizer,
@@ -138,9 +136,8 @@ class Answering:
             self._runner = None
             session.path.append(runner.record)
             session.warm.turn_ended(record.conversation)
-        self.fed, self.fed_conversation = outcome.fed, record.conversation
-        if outcome.death is not None:
-            session.link.down(outcome.death)
+        if death is not None:
+            session.link.down(death)
         return runner.record
 
     def _sampling(self) -> SamplingParams:

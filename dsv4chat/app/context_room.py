@@ -3,7 +3,7 @@
 from dsv4chat.app.wording import plural
 
 NEARLY_FULL = 0.85
-_HOW = "/forget leaves out the oldest turns."
+FORGET = "/forget leaves out the oldest turns."
 
 
 class ContextRoom:
@@ -22,9 +22,10 @@ class ContextRoom:
             return None
         self._warned = conversation
         left = max(0, room - used)
-        return f"The context is {100 * used // room} % full; {plural(left, 'token')} are left. {_HOW}"
+        verb = "is" if left == 1 else "are"
+        return f"The context is {100 * used // room} % full; {plural(left, 'token')} {verb} left. {FORGET}"
 
 
 def context_full(room: int) -> str:
     """Why an answer was cut off by the context."""
-    return f"The context of {room:,} tokens is full. {_HOW}"
+    return f"The context of {room:,} tokens is full. {FORGET}"

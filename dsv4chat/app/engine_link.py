@@ -47,7 +47,7 @@ def read_text_side(folder: Path, profile: str | None) -> TextSide:
 class EngineLink:
     """One engine at a time. state: "off", "starting", "loading", "ready" or "down".
 
-    saves: whether it has a folder for the caches of conversations.
+    saves: the folder it saves the caches of conversations in, if there is one.
 
     make: a new, not yet started engine. read: gives the text side; called in a thread. post: takes events.
     """
@@ -67,7 +67,7 @@ class EngineLink:
         self._make = make
         self._read = read
         self._load = load
-        self.saves = load.cache_folder is not None
+        self.saves = load.cache_folder
         self._post = post
 
     async def start(self) -> None:

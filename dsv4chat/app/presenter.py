@@ -8,6 +8,7 @@ import gc
 from collections.abc import Callable
 from pathlib import PurePath
 
+from dsv4chat.app.context_room import ContextRoom
 from dsv4chat.app.events import (
     AnswerEnded,
     AnswerResumed,
@@ -83,6 +84,7 @@ class ChatPresenter:
         self._prompts = prompts
         self._tools = tools
         self._notify = notify
+        self._room = ContextRoom()
         self._pieces: list[ParserEvent] = []
         self._tokens = 0
         self._thought = 0
@@ -198,8 +200,16 @@ class ChatPresenter:
         self._latency.prefill = figures.prefill_ms
         self._latency.first_decode = figures.first_decode_ms
         self._status.used = figures.prompt_tokens + figures.tokens
+        self._look_at_room()
         self.figures_changed = True
         await self._transcript.feed(event.events, 0)
+
+    def _look_at_room(self) -> None:
+        record = self._session.record
+        number = record.id if record else None
+        sentence = self._room.warning(number, self._status.used, self._status.room)
+        if sentence:
+            self._notify(sentence, "warning")
 
     def _prefill(self, event: TurnPrefill) -> None:
         self._latency.reused, self._latency.fed = event.reused, event.done

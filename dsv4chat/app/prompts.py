@@ -20,8 +20,9 @@ def to_conversation(
 
     Answers keep the ids they were sampled with, unless another tokenizer made them. A question that got no
     word of an answer because the engine failed is left out together with that answer: asked again it would
-    only fail again.
+    only fail again. What stands before `settings.start` is left out.
     """
+    path = path[first_of(path, settings.start) :]
     messages: list[Message] = []
     if settings.system:
         messages.append(Message("system", settings.system))
@@ -42,6 +43,11 @@ def to_conversation(
     )
 
 
+def first_of(path: Sequence[MessageRecord], start: int | None) -> int:
+    """Where on the path the prompt begins: at the message `start`; at 0 if that is on another branch."""
+    return next((index for index, record in enumerate(path) if record.id == start), 0)
+
+
 def _answer(record: MessageRecord, tokenizer: str) -> Message:
     same = record.generation is not None and record.generation.tokenizer == tokenizer
     return Message(
@@ -53,37 +59,14 @@ def _answer(record: MessageRecord, tokenizer: str) -> Message:
     )
 
 
-def read_again(
+def next_ids(
     path: Sequence[MessageRecord],
-    before: ConversationSettings,
-    after: ConversationSettings,
-    fed: Sequence[int],
+    settings: ConversationSettings,
     tokenizer: Tokenizer,
     fingerprint: str,
     profile: Profile,
-) -> int:
-    """How many ids the next turn prefills anew because of a change of settings, 0 if it makes no difference.
-
-    fed: the ids the engine has in its cache. What the next message itself costs is not counted.
-    """
-    reused = []
-    lengths = []
-    for settings in (before, after):
-        conversation = to_conversation(path, settings, fingerprint)
-        asked = Conversation(
-            (*conversation.messages, Message("user", "")),
-            conversation.tools,
-            conversation.thinking,
-            conversation.effort,
-        )
-        ids = tokenizer.encode(render(asked, profile)).ids
-        reused.append(_common(ids, fed))
-        lengths.append(len(ids))
-    return lengths[1] - reused[1] if reused[1] < reused[0] else 0
-
-
-def _common(left: Sequence[int], right: Sequence[int]) -> int:
-    for index, (one, other) in enumerate(zip(left, right, strict=False)):
-        if one != other:
-            return index
-    return min(len(left), len(right))
+) -> list[int]:
+    """The prompt of a next turn with an empty message, in ids."""
+    conversation = to_conversation(path, settings, fingerprint)
+    asked = replace(conversation, messages=(*conversation.messages, Message("user", "")))
+    return tokenizer.encode(render(asked, profile)).ids

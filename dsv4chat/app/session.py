@@ -124,6 +124,7 @@ class ChatSession:
             await self._show(latest)
         else:
             self.events.append(ConversationShown(None, ()))
+            self._tell_mode()
         prompts = await self.ask(lambda history: history.prompts(PROMPTS))
         self.events.append(PromptsRead(tuple(prompt.text for prompt in reversed(prompts or ()))))
 
@@ -320,7 +321,6 @@ class ChatSession:
             if task is not None and not task.done():
                 task.cancel()
                 await asyncio.wait({task})
-        self.answers.fed = ()
         await self.link.start()
         await self.warm.opened()
 

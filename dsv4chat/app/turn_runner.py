@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dsv4chat.app.context_room import FORGET, context_full
 from dsv4chat.app.events import AnswerEnded, ChatEvent, Notice
 from dsv4chat.encoding import EncodingError, Message
 from dsv4chat.engine_process import EngineDied, EngineFailed
@@ -18,14 +19,6 @@ from dsv4chat.turns import Turn, TurnFinished, TurnStarted, TurnToken
 
 SAVE_SECONDS = 1.0
 _STATES = {"stop": "complete", "length": "length", "stopped": "stopped"}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a turn ended. fed: the ids the engine holds now. death: why the engine is gone, if it is."""
-
-    fed: tuple[int, ...]
-    death: EngineDied | None = None
 
 
 class TurnRunner:
@@ -51,6 +44,7 @@ class TurnRunner:
         self._figures = TokenFigures()
         self._saved = 0
         self._stop_asked = False
+        self._cut_off: str | None = None
 
     def stop(self) -> None:
         """End the answer after the current token, also if the prompt is still being prepared."""
@@ -58,8 +52,11 @@ class TurnRunner:
         if self._turn is not None:
             self._turn.stop()
 
-    async def run(self, make_turn: Callable[[], Turn]) -> Outcome:
-        """Run the turn that `make_turn` prepares (in a thread). Raises CancelledError only."""
+    async def run(self, make_turn: Callable[[], Turn]) -> EngineDied | None:
+        """Run the turn that `make_turn` prepares (in a thread); why the engine is gone, if it is.
+
+        Raises CancelledError only.
+        """
         state, error, death = "failed", None, None
         try:
             self._turn = await asyncio.to_thread(make_turn)
@@ -72,9 +69,10 @@ class TurnRunner:
             error, death = "The engine ended before the answer did.", died
         except (EngineFailed, EncodingError) as failure:
             error = str(failure)
-        fed = (*self._turn.prompt_ids, *self._turn.sampled_ids) if self._turn else ()
-        self._finish(state, error)
-        return Outcome(fed if death is None else (), death)
+            if isinstance(failure, EngineFailed) and failure.kind == "ContextOverflowError":
+                error += f" {FORGET}"
+        self._finish(state, error or self._cut_off)
+        return death
 
     async def _follow(self, turn: Turn) -> str:
         state, last_save = "failed", self._clock()
@@ -103,6 +101,10 @@ class TurnRunner:
 
     def _take_figures(self, event: TurnFinished) -> None:
         figures = event.figures
+        if event.reason == "length" and figures.room == 0:
+            self._cut_off = context_full(figures.prompt_tokens + figures.tokens)
+        for sentence in figures.notices:
+            self._post(Notice(sentence, "warning"))
         self._generation = replace(
             self._generation,
             prompt_tokens=figures.prompt_tokens,

@@ -24,10 +24,14 @@ LEAVE_SECONDS = 20.0  # the longest that leaving waits for what is not saved yet
 
 
 class WarmCaches:
-    """Belongs to a session. Nothing here raises: without a saved cache a turn only takes longer."""
+    """Belongs to a session. Nothing here raises: without a saved cache a turn only takes longer.
+
+    latest: where the caches were when they were last measured, the last used one first.
+    """
 
     def __init__(self, session: "ChatSession") -> None:
         self._session = session
+        self.latest: tuple[ConversationCache, ...] = ()
         self._unsaved: set[str] = set()
         self._quiet_since = 0.0
         self._working: asyncio.Task[None] | None = None
@@ -73,7 +77,8 @@ class WarmCaches:
             figures = await engine.caches.list()
         except (EngineFailed, EngineDied):
             return
-        self._session.events.append(CachesMeasured(tuple(figures)))
+        self.latest = tuple(figures)
+        self._session.events.append(CachesMeasured(self.latest))
 
     def bytes_of_open(self, caches: "Sequence[ConversationCache]") -> int:
         """Bytes of the open conversation's cache, wherever they are; what is on disk as well counts once."""

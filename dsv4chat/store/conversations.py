@@ -61,9 +61,9 @@ class Conversations(Transactions):
         """Replace the settings of a conversation (its time of last use stays)."""
         with self.transaction() as connection:
             connection.execute(
-                "UPDATE conversation SET system = ?, thinking = ?, effort = ?, sampling = ?, tools = ?"
-                " WHERE id = ?",
-                (*rows.settings_columns(settings), conversation),
+                "UPDATE conversation SET system = ?, thinking = ?, effort = ?, sampling = ?, tools = ?,"
+                " start = ? WHERE id = ?",
+                (*rows.settings_columns(settings), settings.start, conversation),
             )
 
     def rename(self, conversation: int, title: str, by: str = "person") -> None:

@@ -7,13 +7,18 @@ from dsv4chat.encoding import ToolCall
 
 @dataclass(frozen=True)
 class ConversationSettings:
-    """What belongs to a conversation rather than to a turn. `sampling` and `tools` are plain JSON data."""
+    """What belongs to a conversation rather than to a turn. `sampling` and `tools` are plain JSON data.
+
+    start: the message the prompt begins with where it is on the path, None for the first one; what is above
+    it is left out.
+    """
 
     system: str = ""
     thinking: bool = True
     effort: str | None = None
     sampling: dict[str, object] = field(default_factory=dict)
     tools: list[dict[str, object]] = field(default_factory=list)
+    start: int | None = None
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ def conversation(row: sqlite3.Row) -> ConversationRecord:
             row["effort"],
             json.loads(row["sampling"]),
             json.loads(row["tools"]),
+            row["start"] if "start" in row.keys() else None,  # noqa: SIM118 - a row of an older file has none
         ),
     )
 

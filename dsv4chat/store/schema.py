@@ -137,5 +137,11 @@ INSERT INTO message_text (rowid, content, reasoning)
 DROP TABLE message_text_before;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND)
+# Where a conversation's prompt begins, when its oldest turns are left out.
+_THIRD = """
+ALTER TABLE conversation ADD COLUMN start INTEGER REFERENCES message (id) ON DELETE SET NULL
+    DEFERRABLE INITIALLY DEFERRED;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD)
 VERSION = len(MIGRATIONS)

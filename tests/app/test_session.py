@@ -10,11 +10,13 @@ from dsv4chat.app.events import (
     EngineLoading,
     EngineReady,
     EngineStarting,
+    ModeChanged,
     Notice,
     PromptsRead,
     TitleChanged,
     TurnAdded,
 )
+from dsv4chat.app.tool_events import ToolsSwitched
 from dsv4chat.encoding import AnswerText, Message, Profile, ReasoningText
 from dsv4chat.engine_process import EngineFailed
 from dsv4chat.store import ConversationSettings, Repository, open_history
@@ -59,7 +61,7 @@ async def test_events_come_in_order(tmp_path: Path) -> None:
     await ask(session, "Well?")
     kinds = [type(event) for event in session.events]
     loading = [EngineStarting, EngineLoading, EngineLoading, EngineLoading, EngineReady]
-    first = [ConversationShown, PromptsRead, *loading]
+    first = [ConversationShown, ModeChanged, ToolsSwitched, PromptsRead, *loading]
     assert kinds[: len(first)] == first
     turn = kinds[len(first) :]
     assert turn[:5] == [TitleChanged, TurnAdded, TurnStarted, TurnPrefill, TurnPrefill]
@@ -155,7 +157,7 @@ async def test_a_question_that_does_not_fit_is_told_and_left_out_of_later_prompt
     session = await ready(parts)
     await ask(session, "much too long")
     assert session.path[-1].state == "failed"
-    assert session.path[-1].error == "The prompt has 9,000 tokens and the context 8,192."
+    assert session.path[-1].error == f"{overflow} /forget leaves out the oldest turns."
     assert session.can_send
     await ask(session, "Hello")
     assert parts.engine.asked[1] == prompt_ids(parts, Message("user", "Hello"))

@@ -45,6 +45,10 @@ async def test_a_change_of_mode_that_costs_a_prefill_is_told(
     if costs:
         assert "reads" in told[0]
         assert "again" in told[0]
+        session.events.clear()
+        session.set_mode(*before)  # what was read before is still there
+        await wait_for(lambda: len(session._tasks) == 0)
+        assert not [event for event in session.events if isinstance(event, Notice)]
     await session.close()
 
 

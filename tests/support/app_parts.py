@@ -60,6 +60,8 @@ class Parts:
         self.engines: list[FakeEngine] = []
         self.tokenizer = tokenizer or small_tokenizer()
         self.allow: int | None = None
+        self.max_context = 8192
+        self.room: int | None = None
         self.text = TextSide(self.tokenizer, "small", profile, notice)
         self.settings = settings
         self.clock = clock or Ticks()
@@ -72,6 +74,7 @@ class Parts:
     def make_engine(self) -> FakeEngine:
         engine = FakeEngine(self.tokenizer, self.script)
         engine.allow = self.allow
+        engine.max_context, engine.room = self.max_context, self.room
         self.engines.append(engine)
         return engine
 

@@ -25,14 +25,16 @@ LAYER_KINDS = ("window", "csa", "hca", "csa", "hca", "csa", "window", "csa")
 
 
 class FakeCaches:
-    """What was asked about caches, by conversation. figures, reused, notices, fails: what is answered."""
+    """What was asked about caches, by conversation. figures, notices, fails: what is answered.
+
+    fed: what each conversation was fed in all its turns, for `measure`.
+    """
 
     def __init__(self) -> None:
+        self.fed: dict[str, list[list[int]]] = {}
         self.saved: list[str] = []
         self.resumed: list[str] = []
-        self.measured: list[tuple[str, list[int]]] = []
         self.figures: list[ConversationCache] = []
-        self.reused = 0
         self.notices: list[str] = []
         self.fails: Exception | None = None
 
@@ -47,8 +49,7 @@ class FakeCaches:
         return Resumed(number=1, tokens=10, bytes=1000, seconds=0.1, notices=self.notices)
 
     async def measure(self, conversation: str, ids: Sequence[int]) -> int:
-        self.measured.append((conversation, list(ids)))
-        return self.reused
+        return max((_common(ids, fed) for fed in self.fed.get(conversation, [])), default=0)
 
     async def list(self) -> Sequence[ConversationCache]:
         return self.figures
@@ -89,6 +90,8 @@ class FakeEngine:
         self.stalled: Hang | None = None
         self.caches = FakeCaches()
         self.dropped: list[str] = []
+        self.max_context = 8192
+        self.room: int | None = None
         self._more = asyncio.Event()
         self._stop = False
         self._running = False
@@ -125,7 +128,7 @@ class FakeEngine:
             device="cpu",
             dtype="float32",
             kv_dtype="fp8",
-            max_context=request.max_context or 8192,
+            max_context=request.max_context or self.max_context,
             has_tokenizer=True,
             load_seconds=1.5,
         )
@@ -193,6 +196,7 @@ class FakeEngine:
             )
             given += 1
         self._fed = ids + sampled[:given]
+        self.caches.fed.setdefault(self.conversations[-1], []).append(self._fed)
         yield Finished(
             turn=1,
             reason=reason,
@@ -205,6 +209,7 @@ class FakeEngine:
             tokens_per_second=1000 * given / spent if spent else 0.0,
             stop_id=self.tokenizer.eos_id if reason == "stop" else None,
             tail=decoder.flush(),
+            room=self.room,
         )
 
     async def _title(self, ids: list[int]) -> AsyncIterator[Prefill | Token | Finished]:
@@ -264,6 +269,11 @@ class FakeEngine:
     async def close(self) -> None:
         self.closed = True
         self.alive = False
+
+
+def _common(first: Sequence[int], second: Sequence[int]) -> int:
+    pairs = zip(first, second, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
 
 
 def written_out(tokenizer: Tokenizer, text: str) -> list[int]:
