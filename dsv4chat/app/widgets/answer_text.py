@@ -12,6 +12,7 @@ class AnswerText(Vertical):
     """Text of an answer. `write` as it comes, then `finish`; or the whole text at once as `text`."""
 
     DEFAULT_CSS = beside(__file__)
+    BLANK = True  # nothing of its own is drawn, which Textual then does at no cost
 
     def __init__(self, text: str = "") -> None:
         super().__init__()

@@ -35,6 +35,7 @@ class AssistantMessage(Vertical):
     """
 
     DEFAULT_CSS = beside(__file__)
+    BLANK = True  # nothing of its own is drawn, which Textual then does at no cost
 
     def __init__(
         self,

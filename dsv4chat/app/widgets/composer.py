@@ -107,6 +107,12 @@ class Composer(TextArea):
             self.move_cursor(self.document.end)
             self._sent = self.text
             self.post_message(self.Submitted(self, self.whole_text))
+        elif event.key in _IN_ORDER and event.key in self._bindings.key_to_bindings:
+            # Bindings are carried out when the key has come up to the app: what was typed meanwhile would be
+            # there before a character is deleted.
+            event.stop()
+            event.prevent_default()
+            await self.run_action(_IN_ORDER[event.key])
         elif event.key in ("shift+enter", "alt+enter", "ctrl+j", "newline"):
             event.stop()
             event.prevent_default()
@@ -155,6 +161,13 @@ class Composer(TextArea):
         super().action_cursor_line_end(select)
 
 
+_IN_ORDER = {
+    "backspace": "delete_left",
+    "left": "cursor_left",
+    "right": "cursor_right",
+    "ctrl+u": "delete_to_start_of_line",
+    "ctrl+w": "delete_word_left",
+}
 _PICTURES = {
     **{code: 0x2400 + code for code in range(0x20) if code != 0x09},
     0x7F: 0x2421,

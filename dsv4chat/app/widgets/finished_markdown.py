@@ -5,6 +5,7 @@ from markdown_it.rules_core import StateCore
 from textual.widgets import Markdown
 
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.code_block import CodeBlock
 from dsv4chat.app.widgets.compact_list import CompactBulletList, CompactOrderedList
 from dsv4chat.app.widgets.compact_table import CompactTable
 from dsv4chat.visible import visible
@@ -19,6 +20,8 @@ class FinishedMarkdown(Markdown):
         "bullet_list_open": CompactBulletList,
         "ordered_list_open": CompactOrderedList,
         "table_open": CompactTable,
+        "fence": CodeBlock,
+        "code_block": CodeBlock,
     }
 
     def __init__(self, text: str) -> None:

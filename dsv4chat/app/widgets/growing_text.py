@@ -1,70 +1,93 @@
-"""Plain text that grows at its end at little cost: only the last piece is laid out again."""
+"""Plain text that grows at its end at little cost: only its last line is wrapped and drawn again."""
 
-from textual.containers import Vertical
+from collections.abc import Sequence
+
+from rich.cells import cell_len
 from textual.content import Content
-from textual.widgets import Static
+from textual.widget import Widget
 
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.drawn_lines import DrawnLines
 from dsv4chat.visible import visible
 
-PIECE = 2000  # characters after which the next line starts a new piece
-LONGEST = 8000  # ... and after which a line without an end is cut at a space, or anywhere
+_TAB = 8
 
 
-class GrowingText(Vertical):
-    """Shows a text as it is, control characters made visible. `append` may be called before it is mounted."""
+class GrowingText(DrawnLines, Widget):
+    """Shows a text as it is, control characters made visible. `append` may be called before it is mounted.
+
+    A line break at the very end is not shown as an empty line before there is text on it.
+    """
 
     DEFAULT_CSS = beside(__file__)
 
     def __init__(self, text: str = "", *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._last = ""
-        self._piece = Static(Content(""), markup=False)
-        self._rows = 0  # lines of the last piece as it is laid out; 0: not known
-        self._pending: list[Static] = [self._piece]
+        self._text: list[str] = []
+        self._width = 0
+        self._rows: list[Content] = []
+        self._open = ""  # text of the last row, which more text may change
+        self._break = False  # whether a line break came last
         if text:
             self.append(text)
 
-    def on_mount(self) -> None:
-        pieces, self._pending = self._pending, []
-        self.mount(*pieces)
+    @property
+    def source(self) -> str:
+        """The whole text."""
+        return "".join(self._text)
 
     def append(self, text: str) -> None:
         """Add to the end."""
-        self._last += text
-        while len(self._last) > PIECE:
-            cut = self._last.find("\n", PIECE, LONGEST)
-            if cut < 0:
-                if len(self._last) <= LONGEST:
-                    break
-                cut = self._last.rfind(" ", PIECE, LONGEST)
-            after = cut + 1
-            if cut < 0:
-                cut = after = LONGEST
-            self._show(self._last[:cut])
-            self._last = self._last[after:]
-            self._piece, self._rows = Static(Content(""), markup=False), 0
-            if self.is_mounted:
-                self.mount(self._piece)
-            else:
-                self._pending.append(self._piece)
-        # A line break at the very end would show as an empty line before there is text on it.
-        self._show(self._last.removesuffix("\n"))
-
-    def _show(self, text: str) -> None:
-        """Text of the last piece. The screen is laid out anew only when it takes another line."""
-        content = Content(visible(text))
-        width = self._piece.content_size.width
-        rows = len(content.wrap(width)) if width else 0
-        self._piece.update(content, layout=not rows or rows != self._rows)
-        self._rows = rows
+        if not text:
+            return
+        self._text.append(text)
+        if not self._width:
+            return
+        before = len(self._rows)
+        self._wrap(text)
+        self.lines_changed(max(0, before - 1))
+        self.refresh(layout=len(self._rows) != before)
 
     async def clear(self) -> None:
         """Remove all text."""
-        self._last = ""
-        self._piece, self._rows = Static(Content(""), markup=False), 0
-        if self.is_mounted:
-            await self.remove_children()
-            await self.mount(self._piece)
-        else:
-            self._pending = [self._piece]
+        self._text.clear()
+        self._begin(self._width)
+        self.lines_changed()
+        self.refresh(layout=True)
+
+    def lines(self, width: int) -> Sequence[Content]:
+        if width != self._width:
+            self._begin(width)
+            self._wrap("".join(self._text))
+            self.lines_changed()
+        return self._rows
+
+    def _begin(self, width: int) -> None:
+        self._width, self._rows, self._open, self._break = width, [], "", False
+
+    def _wrap(self, text: str) -> None:
+        """Wrap more text. Rows are filled from the left, so that only the last one can still change."""
+        if self._break:
+            text = "\n" + text
+        self._break = text.endswith("\n")
+        first, *more = visible(text.removesuffix("\n") if self._break else text).split("\n")
+        self._fill(self._open + first)
+        for line in more:
+            self._rows.append(Content(""))
+            self._open = ""
+            self._fill(line)
+
+    def _fill(self, line: str) -> None:
+        """Make `line` the last row and as many after it as it takes."""
+        if "\t" in line:
+            line = _expanded(line)
+        rows = [Content(line)] if cell_len(line) <= self._width else Content(line).wrap(self._width)
+        self._rows[-1:] = rows
+        self._open = rows[-1].plain if len(rows) > 1 else line
+
+
+def _expanded(line: str) -> str:
+    out = ""
+    for part in line.split("\t"):
+        out += ("" if not out else " " * (_TAB - cell_len(out) % _TAB)) + part
+    return out

@@ -30,6 +30,7 @@ class MessageList(Vertical):
     """Changes what is mounted; where the view stands then is its parent's concern."""
 
     DEFAULT_CSS = beside(__file__)
+    BLANK = True  # nothing of its own is drawn, which Textual then does at no cost
 
     def __init__(self, welcome: Widget | None = None) -> None:
         super().__init__()

@@ -1,5 +1,7 @@
 """Large pasted texts: the input shows a short line for each, the message has the text."""
 
+from dsv4chat.app.wording import plural
+
 LARGE_CHARACTERS = 2_000
 LARGE_LINES = 30
 
@@ -17,7 +19,7 @@ class Pastes:
         if len(text) <= most and lines <= most_lines:
             return text
         self._count += 1
-        line = f"[pasted text {self._count}: {len(text):,} characters, {lines:,} lines]"
+        line = f"[pasted text {self._count}: {plural(len(text), 'character')}, {plural(lines, 'line')}]"
         self._texts[line] = text
         return line
 

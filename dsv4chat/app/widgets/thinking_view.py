@@ -17,6 +17,7 @@ class ThinkingView(Vertical):
     """Thinking of `tokens` tokens in `spent` seconds. While it is folded, its text is in no widget."""
 
     DEFAULT_CSS = beside(__file__)
+    BLANK = True  # nothing of its own is drawn, which Textual then does at no cost
 
     unfolded: reactive[bool] = reactive(False)
 

@@ -194,3 +194,13 @@ async def test_a_large_paste_is_taken_quickly_and_drawn_harmlessly() -> None:
         assert host.widget.text == text
         assert "\x1b" not in drawn(host)
         assert host.widget.size.height <= 8
+
+
+async def test_what_is_typed_before_a_sent_text_is_cleared_stays() -> None:
+    async with hosted(Composer) as (host, pilot):
+        host.widget.focus()
+        await pilot.press(*"hello", "left", "left", "enter", *"next")
+        host.widget.clear_sent()
+        assert host.widget.text == "next"
+        host.widget.clear_sent()
+        assert host.widget.text == ""

@@ -1,10 +1,14 @@
 """Text on the screen: growing text, answers, Markdown, thinking, tool cards; each widget alone."""
 
 import pytest
+from textual.content import Content
+from textual.geometry import Offset
+from textual.selection import Selection
 
 from dsv4chat.app.widgets.answer_text import AnswerText
+from dsv4chat.app.widgets.code_block import CodeBlock
 from dsv4chat.app.widgets.finished_markdown import FinishedMarkdown
-from dsv4chat.app.widgets.growing_text import PIECE, GrowingText
+from dsv4chat.app.widgets.growing_text import GrowingText
 from dsv4chat.app.widgets.thinking_view import ThinkingView
 from dsv4chat.app.widgets.tool_card import ToolCard
 from dsv4chat.app.widgets.user_message import UserMessage
@@ -21,7 +25,6 @@ async def test_growing_text_shows_all_pieces_in_order() -> None:
             host.widget.append(line + "\n")
         await pilot.pause()
         assert drawn(host).split("\n") == lines
-        assert len(host.widget.children) == 1 + len("\n".join(lines)) // (PIECE + 10)
         await host.widget.clear()
         host.widget.append("again")
         await pilot.pause()
@@ -29,13 +32,12 @@ async def test_growing_text_shows_all_pieces_in_order() -> None:
 
 
 @pytest.mark.parametrize("text", ["x" * 30_000, "word " * 6000])
-async def test_a_line_without_an_end_is_cut_into_pieces_and_nothing_lost(text: str) -> None:
+async def test_a_line_without_an_end_is_wrapped_and_nothing_lost(text: str) -> None:
     async with hosted(GrowingText, (100, 320)) as (host, pilot):
         for start in range(0, len(text), 777):
             host.widget.append(text[start : start + 777])
         await pilot.pause()
         assert drawn(host).replace("\n", "").replace(" ", "") == text.replace(" ", "")
-        assert len(host.widget.children) == 4
 
 
 async def test_growing_text_takes_text_before_it_is_mounted() -> None:
@@ -246,3 +248,45 @@ async def test_a_question_is_shown_exactly_as_typed() -> None:
     async with hosted(lambda: UserMessage(record)) as (host, _):
         lines = [line.strip("█ ") for line in drawn(host).split("\n")]
         assert lines == ["**not bold** [b]x[/b]", "indented", "␛]52;c;AA␇"]
+
+
+@pytest.mark.parametrize("width", [7, 12, 33])
+@pytest.mark.parametrize("piece", [1, 3, 50])
+async def test_text_that_grows_is_wrapped_like_the_whole_of_it(width: int, piece: int) -> None:
+    text = "one two  three four, fifty-five\n\n  indented line of seven words\n\nwéird 漢字漢字漢字 end \nx"
+    async with hosted(lambda: GrowingText(text), (width, 30)) as (host, _):
+        whole = drawn(host)
+    expected = [
+        row.plain.rstrip() for line in text.split("\n") for row in Content(line).wrap(width) or [Content("")]
+    ]
+    assert whole.split("\n") == expected
+    async with hosted(GrowingText, (width, 30)) as (host, pilot):
+        for start in range(0, len(text), piece):
+            host.widget.append(text[start : start + piece])
+        await pilot.pause()
+        assert drawn(host) == whole
+        assert host.widget.source == text
+
+
+async def test_text_is_wrapped_anew_when_the_window_changes() -> None:
+    async with hosted(lambda: GrowingText("one two three four"), (9, 10)) as (host, pilot):
+        assert drawn(host).split("\n") == ["one two", "three", "four"]
+        await pilot.resize_terminal(30, 10)
+        await pilot.pause()
+        assert drawn(host) == "one two three four"
+
+
+async def test_much_code_is_shown_at_once_and_coloured_soon() -> None:
+    code = "".join(f"def function_{number}(): return {number}  # words\n" for number in range(100))
+    async with hosted(lambda: FinishedMarkdown(f"```python\n{code}```\n"), (60, 120)) as (host, pilot):
+        assert [line.strip() for line in drawn(host).split("\n")] == code.strip().split("\n")
+        block = host.widget.query_one(CodeBlock)
+        await wait_until(pilot, lambda: block._highlighted_code.spans)
+        assert [line.strip() for line in drawn(host).split("\n")] == code.strip().split("\n")
+
+
+async def test_text_that_is_drawn_line_by_line_can_be_selected() -> None:
+    async with hosted(lambda: GrowingText("first line\nsecond line\nthird"), (40, 10)) as (host, pilot):
+        host.screen.selections = {host.widget: Selection(Offset(6, 0), Offset(6, 1))}
+        await pilot.pause()
+        assert host.screen.get_selected_text() == "line\nsecond"
