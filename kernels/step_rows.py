@@ -1,8 +1,9 @@
-"""What a token leaves in the cache of one layer, in PyTorch: its own row, and its share of its block.
+"""What follows a layer's input projections, in PyTorch: above all what a token leaves in the cache.
 
     row     RoPE(RMSNorm(kv)), rounded, to slot position % window of the ring
     block   kv and gate + ape[slot] to the open block; the block's row: pooled, RMSNorm, RoPE, rounded
     key     the same for the index keys
+    low     RMSNorm of the low-rank query, which is handed back
 
 A block's row is worked out from what is in the open block, and is right once its last token is in. Until
 then nobody sees it, so it may be written in every step or in the last one only. What a closed block leaves
@@ -30,9 +31,12 @@ class BlockWeights:
 
 @dataclass(frozen=True)
 class RowWeights:
-    """One layer's. norm: (d,) of the token's own row; block, key: where there are such."""
+    """One layer's. norm: (d,) of the token's own row, low_norm of the low-rank query; block, key: where there
+    are such.
+    """
 
     norm: Tensor
+    low_norm: Tensor
     eps: float
     block: BlockWeights | None = None
     key: BlockWeights | None = None
@@ -70,13 +74,15 @@ class CacheRows:
     def __call__(
         self,
         moment: Moment,
+        low: Tensor,
         kv: Tensor,
         ring: Tensor,
         values: Tensor,
         block: tuple[Tensor, Tensor, OpenRows] | None = None,
         key: tuple[Tensor, Tensor, OpenRows] | None = None,
-    ) -> None:
-        """kv: (1, d) float32; ring (window, width) and its values (window, d) float32 are written.
+    ) -> Tensor:
+        """low: (1, q) float32, handed back normalised; kv: (1, d) float32. Written are ring (window, width)
+        and its values (window, d) float32.
 
         block, key: kv and gate (1, width) float32 and where they go.
         """
@@ -91,6 +97,7 @@ class CacheRows:
             self._advance(moment, w.block, self.format, *block)
         if key is not None and w.key is not None:
             self._advance(moment, w.key, self.key_format, *key)
+        return rms_norm(low, w.low_norm, w.eps)
 
     def _advance(
         self, moment: Moment, weights: BlockWeights, format: Rows, kv: Tensor, gate: Tensor, open: OpenRows

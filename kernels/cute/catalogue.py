@@ -11,7 +11,16 @@ from pathlib import Path
 ARCHITECTURES = ("sm_90a", "sm_100a")
 FORMATS = ("nvfp4", "fp8", "bf16")
 PRODUCTS = ("linear", "gate_up", "down")
-OTHERS = ("connection_mix", "connection_enter", "router", "attention_partial", "attention_merge", "rows")
+OTHERS = (
+    "connection_mix",
+    "connection_enter",
+    "router",
+    "attention_partial",
+    "attention_merge",
+    "rows",
+    "index_scores",
+    "index_choose",
+)
 
 SOURCES = (
     "attention_kernel.py",
@@ -20,6 +29,7 @@ SOURCES = (
     "decode.py",
     "experts_kernel.py",
     "gemv.py",
+    "indexer_kernel.py",
     "linear_kernel.py",
     "ptx.py",
     "router_kernel.py",

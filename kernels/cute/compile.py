@@ -44,6 +44,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         connection_kernel,
         experts_kernel,
         gemv,
+        indexer_kernel,
         linear_kernel,
         router_kernel,
         rows_kernel,
@@ -58,7 +59,9 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         "attention_partial": (attention_kernel.partial, 8, 5, 2),
         "attention_merge": (attention_kernel.merge, 5, 2, 0),
         "router": (router_kernel.router, 6, 2, 1),
-        "rows": (rows_kernel.rows, 22, 2, 1),
+        "rows": (rows_kernel.rows, 25, 3, 1),
+        "index_scores": (indexer_kernel.scores, 6, 1, 1),
+        "index_choose": (indexer_kernel.choose, 3, 2, 0),
     }[family(name)]
     values = [Int64(0)] * addresses + [Int32(1)] * numbers + [Float32(1.0)] * reals
     if family(name) not in PRODUCTS:

@@ -6,9 +6,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from dsv4chat.kernels import step_index, step_rows
 from dsv4chat.kernels import step_operations as plain
-from dsv4chat.kernels import step_rows
-from dsv4chat.kernels.cute import attending, builder, connection, products, routing, rows, store
+from dsv4chat.kernels.cute import attending, builder, connection, indexing, products, routing, rows, store
 from dsv4chat.kernels.cute.arrange import matrix
 from dsv4chat.kernels.cute.driver import DriverError
 from dsv4chat.kernels.cute.machine import Machine, architecture_of
@@ -24,6 +24,7 @@ Experts = plain.Experts | products.Experts
 Connection = plain.Connection | connection.Connection
 Router = plain.Router | routing.Router
 Attention = plain.Attention | attending.Attention
+Index = step_index.Index | indexing.Index
 CacheRows = step_rows.CacheRows | rows.CacheRows
 
 
@@ -90,6 +91,12 @@ class Operations:
         if self.machine is None or not rows.fits(weights, format, key_format):
             return step_rows.CacheRows(weights, format, key_format)
         return rows.CacheRows(self.machine, weights)
+
+    def index(self, sizes: step_index.IndexSizes, format: Rows) -> Index:
+        """Which blocks a token attends to. See `step_index.Index`."""
+        if self.machine is None or not indexing.fits(sizes, format):
+            return step_index.Index(sizes, format)
+        return indexing.Index(self.machine, sizes)
 
 
 def operations(

@@ -1,4 +1,4 @@
-"""What a token leaves in the cache on a CuTe DSL kernel: `step_rows.CacheRows` in one launch."""
+"""What follows the input projections on a CuTe DSL kernel: `step_rows.CacheRows` in one launch."""
 
 import torch
 from torch import Tensor
@@ -28,27 +28,31 @@ class CacheRows:
 
     def __init__(self, machine: Machine, weights: RowWeights) -> None:
         self.machine, self.eps = machine, weights.eps
-        self.norm = weights.norm.float().contiguous()
+        self.norm, self.low_norm = (part.float().contiguous() for part in (weights.norm, weights.low_norm))
         self.block, self.key = _float(weights.block), _float(weights.key)
 
     def __call__(
         self,
         moment: Moment,
+        low: Tensor,
         kv: Tensor,
         ring: Tensor,
         values: Tensor,
         block: tuple[Tensor, Tensor, OpenRows] | None = None,
         key: tuple[Tensor, Tensor, OpenRows] | None = None,
-    ) -> None:
+    ) -> Tensor:
+        out = torch.empty(low.shape, dtype=torch.bfloat16, device=low.device)
         compressors = 0 if block is None else 1 if key is None else 2
         arguments = [
             address(kv), address(self.norm), address(moment.rotation), address(moment.block_rotation),
             address(moment.position), address(moment.alive), address(ring), address(values),
             *_addresses(self.block, block), *_addresses(self.key, key),
-            Number(ring.shape[0]), Number(1 if self.block is None else self.block.ape.shape[0]),
+            address(low), address(self.low_norm), address(out), Number(ring.shape[0]),
+            Number(1 if self.block is None else self.block.ape.shape[0]), Number(low.shape[1]),
             Real(self.eps),
         ]  # fmt: skip
-        self.machine.launch("rows", (1 + compressors, 1), THREADS, SHARED_BYTES, arguments)
+        self.machine.launch("rows", (2 + compressors, 1), THREADS, SHARED_BYTES, arguments)
+        return out
 
 
 def _float(weights: BlockWeights | None) -> BlockWeights | None:

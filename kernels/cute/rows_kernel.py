@@ -1,8 +1,9 @@
-"""What a token leaves in the cache of one layer, one launch of up to three blocks: `step_rows`.
+"""What follows a layer's input projections, one launch of up to four blocks: `step_rows`.
 
     block 0   the token's own row: RMSNorm, RoPE, rounding to FP8, into the ring
-    block 1   the compressor: the token's kv and gate into the open block; when that closes, its row
-    block 2   the same for the index keys, rotated by the Hadamard matrix and rounded to 4 bits
+    block 1   the norm of the low-rank query
+    block 2   the compressor: the token's kv and gate into the open block; when that closes, its row
+    block 3   the same for the index keys, rotated by the Hadamard matrix and rounded to 4 bits
 
 A thread has one channel (of the compressors with overlap two, d apart), which nobody else reads or writes but
 for the sums of a norm, the maximum of a group and the pairs of RoPE. Rows are `kv_rows.Fp8Rows` of 448 + 64
@@ -126,6 +127,19 @@ def _own_row(
     slot = place % window
     rounded = _store_row(x, tid, ring + slot.to(Int64) * ROW_BYTES, shared + 4 * WARPS, tid)
     ptx.store_f32(values + (slot * D + tid).to(Int64) * 4, rounded)
+
+
+@cute.jit
+def _low_rank(low: Int64, norm: Int64, out: Int64, count: Int32, eps: Float32, shared: Int32, tid: Int32):
+    square = Float32(0.0)
+    for at in cutlass.range(tid, count, THREADS, unroll=1):
+        value = ptx.load_f32(low + at.to(Int64) * 4)
+        square = square + value * value
+    square = _block_sum(square, shared, tid, WARPS)
+    factor = ptx.inverse_root(square / count.to(Float32) + eps)
+    for at in cutlass.range(tid, count, THREADS, unroll=1):
+        value = ptx.load_f32(low + at.to(Int64) * 4) * factor * ptx.load_f32(norm + at.to(Int64) * 4)
+        ptx.store_bf16(out + at.to(Int64) * 2, value)
 
 
 @cute.jit
@@ -272,8 +286,12 @@ def _kernel(
     key_open: Int64,
     key_previous: Int64,
     key_stored: Int64,
+    low: Int64,
+    low_norm: Int64,
+    low_out: Int64,
     window: Int32,
     ratio: Int32,
+    low_count: Int32,
     eps: Float32,
 ):
     tid, _, _ = cute.arch.thread_idx()
@@ -286,6 +304,8 @@ def _kernel(
     if role == 0:
         _own_row(kv, norm, rotation, ring, values, place, window, eps, shared, tid)
     elif role == 1:
+        _low_rank(low, low_norm, low_out, low_count, eps, shared, tid)
+    elif role == 2:
         _compress(
             block_kv, block_gate, block_ape, block_norm, block_rotation, block_open, block_previous,
             block_stored, place, ratio, going, D, eps, shared, tid,
@@ -321,12 +341,16 @@ def rows(
     key_open: Int64,
     key_previous: Int64,
     key_stored: Int64,
+    low: Int64,
+    low_norm: Int64,
+    low_out: Int64,
     window: Int32,
     ratio: Int32,
+    low_count: Int32,
     eps: Float32,
 ):
     _kernel(
         kv, norm, rotation, block_rotation, position, alive, ring, values, block_kv, block_gate, block_ape,
         block_norm, block_open, block_previous, block_stored, key_kv, key_gate, key_ape, key_norm, key_open,
-        key_previous, key_stored, window, ratio, eps,
+        key_previous, key_stored, low, low_norm, low_out, window, ratio, low_count, eps,
     ).launch(grid=(1, 1, 1), block=(THREADS, 1, 1))  # fmt: skip

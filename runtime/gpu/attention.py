@@ -1,21 +1,16 @@
 """One layer's attention for one token: `runtime.attention` in static shapes, lengths on the device."""
 
-from collections.abc import Iterator
-
-import torch
 from torch import Tensor
 
 from dsv4chat.kernels.cute.operations import Attention as Attend
-from dsv4chat.kernels.cute.operations import CacheRows, Operations
-from dsv4chat.kernels.norms import rms_norm
+from dsv4chat.kernels.cute.operations import CacheRows, Index, Operations
 from dsv4chat.kernels.packed import as_packed
-from dsv4chat.kernels.rope import rotate_
+from dsv4chat.kernels.step_index import IndexSizes
 from dsv4chat.kernels.step_operations import AttentionSizes
 from dsv4chat.kernels.step_rows import BlockWeights, OpenRows, RowWeights
-from dsv4chat.kernels.topk import top_k
 from dsv4chat.runtime.attention import Attention
 from dsv4chat.runtime.compressor import Compressor
-from dsv4chat.runtime.gpu.now import Now, hidden_from
+from dsv4chat.runtime.gpu.now import Now
 from dsv4chat.runtime.gpu.projections import Projections
 from dsv4chat.runtime.gpu.sections import Sections
 from dsv4chat.runtime.layer_cache import BlockRows, LayerCache, OpenBlock
@@ -38,31 +33,39 @@ class StepAttention:
         )
         self._row_weights = RowWeights(
             weights.kv_norm,
+            weights.q_norm,
             config.norm_eps,
             _block_weights(weights.compressor),
             None if weights.indexer is None else _block_weights(weights.indexer.compressor),
         )
-        self._by_storage: dict[type, tuple[CacheRows, Attend]] = {}
+        self._index_sizes: IndexSizes | None = None
+        if (indexer := weights.indexer) is not None:
+            self._index_sizes = IndexSizes(
+                indexer.heads, indexer.head_dim, indexer.topk, self.ratio, indexer.scale
+            )
+        self._by_storage: dict[type, tuple[CacheRows, Attend, Index | None]] = {}
 
     def forward(self, x: Tensor, cache: LayerCache, now: Now, sections: Sections) -> Tensor:
         """x (1, hidden), normalised -> (1, hidden) float32."""
-        rows, attend = self._for_storage(cache)
+        rows, attend, index = self._for_storage(cache)
         moment = now.moment(self.ratio)
         parts = iter(self.inputs(x))
-        low_rank = rms_norm(next(parts), self.weights.q_norm, self.config.norm_eps)
-        kv = next(parts)
+        low, kv = next(parts), next(parts)
         sections.end("attention: input projections")
-        query, *index_query = self.queries(low_rank)
-        sections.end("attention: query projections")
         block = _open(next(parts), next(parts), cache.open_block, cache.blocks) if self.ratio else None
         key = None
         if self.weights.indexer is not None:
             key = _open(next(parts), next(parts), cache.open_key, cache.keys)
-        rows(moment, kv, cache.ring, cache.values, block, key)
+        low = rows(moment, low, kv, cache.ring, cache.values, block, key)
         sections.end("attention: cache rows")
-        chosen = self._chosen(index_query, parts, cache, now)
-        sections.end("attention: indexer")
+        query, *index_query = self.queries(low)
+        sections.end("attention: query projections")
         count = now.rows(self.ratio) if self.ratio else 0
+        chosen = None
+        if index is not None and cache.keys is not None and count > index.sizes.picks:
+            keys = cache.keys.stored[:count]
+            chosen = index(index_query[0], next(parts), moment.rotation, now.position, keys)
+        sections.end("attention: indexer")
         blocks = None if cache.blocks is None or count == 0 else cache.blocks.stored[:count]
         out = attend(query, moment.rotation, now.position, cache.ring, blocks, chosen)
         sections.end("attention: softmax")
@@ -71,7 +74,7 @@ class StepAttention:
         sections.end("attention: output projections")
         return result
 
-    def _for_storage(self, cache: LayerCache) -> tuple[CacheRows, Attend]:
+    def _for_storage(self, cache: LayerCache) -> tuple[CacheRows, Attend, Index | None]:
         """The operations for the format of a cache's rows."""
         kind = type(cache.rows)
         if kind not in self._by_storage:
@@ -79,23 +82,9 @@ class StepAttention:
             self._by_storage[kind] = (
                 self._operations.cache_rows(self._row_weights, cache.rows, keys),
                 self._operations.attention(self._sizes, cache.rows),
+                None if self._index_sizes is None else self._operations.index(self._index_sizes, keys),
             )
         return self._by_storage[kind]
-
-    def _chosen(
-        self, index_query: list[Tensor], parts: Iterator[Tensor], cache: LayerCache, now: Now
-    ) -> Tensor | None:
-        """The blocks to attend to, (k,) int64; None where all that are visible are."""
-        indexer = self.weights.indexer
-        if indexer is None or cache.keys is None or now.rows(self.ratio) <= indexer.topk:
-            return None
-        count = now.rows(self.ratio)
-        query = index_query[0].reshape(-1, indexer.heads, indexer.head_dim)
-        query = cache.keys.format.query(rotate_(query, now.rotation))[0]
-        keys = cache.keys.format.load(cache.keys.stored[:count])
-        match = torch.relu(query @ keys.t())
-        scores = (next(parts) * indexer.scale) @ match + hidden_from(now.visible(self.ratio), count)
-        return top_k(scores, indexer.topk)[0]
 
 
 def _block_weights(compressor: Compressor | None) -> BlockWeights | None:

@@ -1,8 +1,5 @@
 """What all layers of one decode step share: where it stands, as tensors of the device."""
 
-import torch
-from torch import Tensor
-
 from dsv4chat.kernels import rope
 from dsv4chat.kernels.step_rows import Moment
 from dsv4chat.runtime.gpu.state import StepState
@@ -35,16 +32,6 @@ class Now:
         block = rope.rotations(first, self._frequencies.compressed)
         return Moment(self.position, self.alive, self.rotation, block)
 
-    def visible(self, ratio: int) -> Tensor:
-        """How many blocks the token may see, (1,) int64; the one it closes counts."""
-        return (self.position + 1) // ratio
-
     def rows(self, ratio: int) -> int:
         """The most blocks of `ratio` tokens that can be visible in this bucket."""
         return self.bucket // ratio
-
-
-def hidden_from(limit: Tensor, count: int) -> Tensor:
-    """(1, count) float32: 0 for indices below `limit` (1,), else -inf."""
-    index = torch.arange(count, device=limit.device)
-    return torch.where(index < limit, 0.0, -torch.inf)[None]

@@ -1,0 +1,314 @@
+"""Which blocks a token attends to, two launches: `step_index`.
+
+    scores   the 64 queries turned, rotated and rounded to 4 bits, in every block anew; then, 8 keys a warp,
+             sum_h w_h relu(q_h . k) on the tensor cores
+    choose   the highest scores by radix selection over their bits, 8 at a time; of equals the lowest numbers
+
+Queries and keys are 4-bit codes times powers of two: exact as bfloat16, their products exact in float32.
+Blocks that are not visible are neither read nor scored.
+"""
+
+from typing import Any
+
+import cutlass
+import cutlass.cute as cute
+from cutlass import Float32, Int32, Int64
+
+from dsv4chat.kernels.cute import ptx
+
+HEADS = 64
+D = 128
+ROPE = 64
+KEY_BYTES = 68
+THREADS = 256
+WARPS = THREADS // 32
+PITCH = 2 * D + 16  # bytes from a head to the next in shared memory
+# Where a magnitude goes to the next E2M1 value, whether a tie does, and how far it is.
+EDGES = (
+    (0.25, 0, 0.5),
+    (0.75, 1, 0.5),
+    (1.25, 0, 0.5),
+    (1.75, 1, 0.5),
+    (2.5, 0, 1.0),
+    (3.5, 1, 1.0),
+    (5.0, 0, 2.0),
+)
+SCORES_SHARED = HEADS * PITCH + HEADS * 4
+CHOOSE_THREADS = 1024
+BINS = 256
+CHOOSE_SHARED = 4 * (BINS + 64)
+
+
+def _shared_64(address: Any) -> Any:
+    return ptx.asm("ld.shared.v2.b32 {$0, $1}, [$2];", [Int32] * 2, [address], volatile=True)
+
+
+def _power(largest: Any) -> Any:
+    """E8M0 byte of the smallest power of two s with largest <= 6 s."""
+    bits = ptx.f32_to_bits(largest)
+    over = ptx.pick((bits & 0x7FFFFF) > 0x400000, Int32(1), Int32(0))
+    return cutlass.min(cutlass.max(((bits >> 23) & 255) - 2 + over, 1), 253)
+
+
+def _nearest(scaled: Any) -> Any:
+    """The E2M1 value nearest to a number, ties to the even code."""
+    size = ptx.magnitude(scaled)
+    value = Float32(0.0)
+    for edge, ties_up, step in EDGES:
+        above = size >= edge if ties_up else size > edge
+        value = value + ptx.pick(above, Float32(step), Float32(0.0))
+    return ptx.pick(scaled < 0.0, 0.0 - value, value)
+
+
+@cute.jit
+def _stage_query(query: Int64, rotation: Int64, to: Int32, warp: Int32, lane: Int32):
+    """Eight heads a warp, four channels a lane: channels 4 lane .. 4 lane + 3."""
+    for number in cutlass.range_constexpr(HEADS // WARPS):
+        head = warp * (HEADS // WARPS) + number
+        words = ptx.load_128(query + (head * D + lane * 4).to(Int64) * 4)
+        x = [ptx.bits_to_f32(word) for word in words]
+        # RoPE on channels 64..127: lanes 16..31, pairs 2 (lane - 16) and the next.
+        pair = cutlass.max(lane - 16, 0) * 2
+        turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
+        turned = [
+            x[0] * turns[0] - x[1] * turns[1],
+            x[0] * turns[1] + x[1] * turns[0],
+            x[2] * turns[2] - x[3] * turns[3],
+            x[2] * turns[3] + x[3] * turns[2],
+        ]
+        inside = lane >= 16
+        x = [ptx.pick(inside, new, old) for new, old in zip(turned, x, strict=True)]
+        # Hadamard: two steps inside the lane, five between lanes.
+        x = [x[0] + x[1], x[0] - x[1], x[2] + x[3], x[2] - x[3]]
+        x = [x[0] + x[2], x[1] + x[3], x[0] - x[2], x[1] - x[3]]
+        for step in cutlass.range_constexpr(5):
+            low = (lane & (1 << step)) == 0
+            others = [cute.arch.shuffle_sync_bfly(value, 1 << step) for value in x]
+            x = [ptx.pick(low, value + other, other - value) for value, other in zip(x, others, strict=True)]
+        x = [value * D**-0.5 for value in x]
+        largest = cute.arch.fmax(
+            cute.arch.fmax(ptx.magnitude(x[0]), ptx.magnitude(x[1])),
+            cute.arch.fmax(ptx.magnitude(x[2]), ptx.magnitude(x[3])),
+        )
+        for step in cutlass.range_constexpr(3):  # a group of 32 channels: 8 lanes
+            largest = cute.arch.fmax(largest, cute.arch.shuffle_sync_bfly(largest, 1 << step))
+        byte = _power(largest)
+        inverse, power = ptx.bits_to_f32((254 - byte) << 23), ptx.bits_to_f32(byte << 23)
+        x = [_nearest(value * inverse) * power for value in x]
+        words = [ptx.pack_bf16(x[0], x[1]), ptx.pack_bf16(x[2], x[3])]
+        ptx.shared_store_64(to + head * PITCH + lane * 8, words)
+
+
+def _decoded(word: Any, power: Any) -> Any:
+    """Eight codes of a word as four pairs of bfloat16, times `power` (which makes up for 2^-14)."""
+    pairs = []
+    for j in range(4):
+        byte = (word >> (8 * j)) & 255
+        bits = ((byte & 0x7) << 9) | ((byte & 0x8) << 12) | ((byte & 0x70) << 21) | ((byte & 0x80) << 24)
+        low, high = ptx.unpack_f16(bits)
+        pairs.append(ptx.pack_bf16(low * power, high * power))
+    return pairs
+
+
+@cute.kernel
+def _scores_kernel(
+    query: Int64,
+    weights: Int64,
+    rotation: Int64,
+    position: Int64,
+    keys: Int64,
+    scores: Int64,
+    ratio: Int32,
+    scale: Float32,
+):
+    tid, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    blocks, _, _ = cute.arch.grid_dim()
+    lane = tid & 31
+    g = lane >> 2
+    t = lane & 3
+    warp = cute.arch.make_warp_uniform(tid // 32)
+    shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
+    weights_at = shared + HEADS * PITCH
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+    visible = (ptx.load_64(position)[0] + 1) // ratio
+    _stage_query(query, rotation, shared, warp, lane)
+    if tid < HEADS:
+        ptx.shared_store_f32(weights_at + tid * 4, ptx.load_f32(weights + tid.to(Int64) * 4) * scale)
+    cute.arch.sync_threads()
+    mine = [ptx.shared_load_f32(weights_at + (g + 8 * i) * 4) for i in range(8)]
+    tiles = (visible + 7) // 8
+    for tile in cutlass.range(block * WARPS + warp, tiles, blocks * WARPS, unroll=1):
+        # Key g of the tile, and of it the 32 channels of group t, four of them in each step.
+        key = keys + cutlass.min(tile * 8 + g, visible - 1).to(Int64) * KEY_BYTES
+        words = [ptx.load_32(key + (t * 16 + 4 * i).to(Int64)) for i in range(4)]
+        power = ptx.bits_to_f32((ptx.load_u8(key + (D // 2 + t).to(Int64)) + 14) << 23)
+        b = []
+        for word in words:
+            b += _decoded(word, power)
+        totals = [Float32(0.0), Float32(0.0)]
+        for m in cutlass.range_constexpr(HEADS // 16):
+            c = [Float32(0.0)] * 4
+            for step in cutlass.range_constexpr(D // 16):
+                at = shared + (m * 16 + g) * PITCH + t * 64 + step * 8
+                low = _shared_64(at)
+                high = _shared_64(at + 8 * PITCH)
+                c = ptx.mma_bf16(c, [low[0], high[0], low[1], high[1]], [b[2 * step], b[2 * step + 1]])
+            for column in cutlass.range_constexpr(2):
+                first = cute.arch.fmax(c[column], Float32(0.0)) * mine[2 * m]
+                second = cute.arch.fmax(c[2 + column], Float32(0.0)) * mine[2 * m + 1]
+                totals[column] = totals[column] + (first + second)
+        for step in cutlass.range_constexpr(3):
+            totals = [value + cute.arch.shuffle_sync_bfly(value, 4 << step) for value in totals]
+        if g == 0:
+            for column in cutlass.range_constexpr(2):
+                number = tile * 8 + t * 2 + column
+                if number < visible:
+                    ptx.store_f32(scores + number.to(Int64) * 4, totals[column])
+
+
+@cute.jit
+def scores(
+    query: Int64,
+    weights: Int64,
+    rotation: Int64,
+    position: Int64,
+    keys: Int64,
+    scores: Int64,
+    ratio: Int32,
+    scale: Float32,
+):
+    _scores_kernel(query, weights, rotation, position, keys, scores, ratio, scale).launch(
+        grid=(1, 1, 1), block=(THREADS, 1, 1)
+    )
+
+
+def _ordered(address: Any) -> Any:
+    """A score's bits, larger without sign for larger scores; -0 is 0, NaN the lowest."""
+    return ptx.asm(
+        "{ .reg .f32 x; .reg .b32 b, m; .reg .pred p; ld.global.f32 x, [$1]; add.f32 x, x, 0f00000000;\n"
+        "setp.nan.f32 p, x, x; mov.b32 b, x; shr.s32 m, b, 31; or.b32 m, m, 0x80000000; xor.b32 $0, b, m;\n"
+        "@p mov.b32 $0, 0; }",
+        [Int32],
+        [address],
+        volatile=True,
+    )
+
+
+def _add(address: Any, value: Any) -> Any:
+    """Adds to a word of shared memory; what it was before."""
+    return ptx.asm("atom.shared.add.u32 $0, [$1], $2;", [Int32], [address, value], volatile=True)
+
+
+def _above(a: Any, b: Any) -> Any:
+    """1 where a > b as numbers without sign."""
+    return ptx.asm("{ .reg .pred p; setp.gt.u32 p, $1, $2; selp.b32 $0, 1, 0, p; }", [Int32], [a, b])
+
+
+@cute.jit
+def _find_bin(hist: Int32, found: Int32, wanted: Int32, lane: Int32):
+    """One warp: the bin in which the `wanted`-th from the top lies, and how many lie above it."""
+    own = [ptx.shared_load_32(hist + (lane * 8 + i) * 4) for i in range(8)]
+    total = Int32(0)
+    for value in own:
+        total = total + value
+    above = total  # of this lane and the higher ones
+    for step in cutlass.range_constexpr(5):
+        other = cute.arch.shuffle_sync_down(above, 1 << step)
+        above = above + ptx.pick(lane + (1 << step) < 32, other, Int32(0))
+    running = above - total
+    for i in cutlass.range_constexpr(8):
+        count = own[7 - i]
+        if (running < wanted) & (running + count >= wanted):
+            ptx.shared_store_32(found, lane * 8 + 7 - i)
+            ptx.shared_store_32(found + 4, running)
+        running = running + count
+
+
+@cute.kernel
+def _choose_kernel(scores: Int64, position: Int64, chosen: Int64, ratio: Int32, picks: Int32):
+    tid, _, _ = cute.arch.thread_idx()
+    lane = tid & 31
+    warp = cute.arch.make_warp_uniform(tid // 32)
+    shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
+    hist = shared
+    found = shared + BINS * 4  # the bin, how many lie above it
+    places = found + 8  # how many were put down: above the threshold, equal to it
+    sums = found + 16  # of each warp
+    cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.griddepcontrol_wait()
+    visible = (ptx.load_64(position)[0] + 1) // ratio
+    if visible <= picks:
+        for at in cutlass.range(tid, picks, CHOOSE_THREADS, unroll=1):
+            ptx.store_64(chosen + at.to(Int64) * 8, [at, Int32(0)])
+    else:
+        wanted = picks  # how many are still to be found among those that share the prefix
+        prefix = Int32(0)
+        for step in cutlass.range_constexpr(4):
+            shift = 24 - 8 * step
+            if tid < BINS:
+                ptx.shared_store_32(hist + tid * 4, Int32(0))
+            cute.arch.sync_threads()
+            for at in cutlass.range(tid, visible, CHOOSE_THREADS, unroll=4):
+                bits = _ordered(scores + at.to(Int64) * 4)
+                same = Int32(1)
+                if cutlass.const_expr(step > 0):
+                    same = (_shifted(bits, shift + 8) == prefix).to(Int32)
+                if same != 0:
+                    _add(hist + (_shifted(bits, shift) & 255) * 4, Int32(1))
+            cute.arch.sync_threads()
+            if warp == 0:
+                _find_bin(hist, found, wanted, lane)
+            cute.arch.sync_threads()
+            prefix = (prefix << 8) | ptx.shared_load_32(found)
+            wanted = wanted - ptx.shared_load_32(found + 4)
+            cute.arch.sync_threads()
+        # Everything above the threshold is taken, and of what equals it the first `wanted`.
+        if tid < 2:
+            ptx.shared_store_32(places + tid * 4, Int32(0))
+        cute.arch.sync_threads()
+        rounds = (visible + CHOOSE_THREADS - 1) // CHOOSE_THREADS
+        for number in cutlass.range(rounds, unroll=1):
+            at = number * CHOOSE_THREADS + tid
+            bits = Int32(0)
+            if at < visible:
+                bits = _ordered(scores + at.to(Int64) * 4)
+            higher = _above(bits, prefix)
+            equal = ((bits == prefix) & (at < visible)).to(Int32)
+            if higher != 0:
+                place = _add(places, Int32(1))
+                ptx.store_64(chosen + place.to(Int64) * 8, [at, Int32(0)])
+            # Equal ones keep their order: in the warp, then by warps, then by rounds.
+            if ptx.shared_load_32(places + 4) < wanted:
+                before = equal
+                for step in cutlass.range_constexpr(5):
+                    other = cute.arch.shuffle_sync_up(before, 1 << step)
+                    before = before + ptx.pick(lane >= (1 << step), other, Int32(0))
+                if lane == 31:
+                    ptx.shared_store_32(sums + warp * 4, before)
+                cute.arch.sync_threads()
+                earlier = Int32(0)
+                everything = Int32(0)
+                for other_warp in cutlass.range_constexpr(CHOOSE_THREADS // 32):
+                    count = ptx.shared_load_32(sums + other_warp * 4)
+                    everything = everything + count
+                    earlier = earlier + ptx.pick(other_warp < warp, count, Int32(0))
+                rank = ptx.shared_load_32(places + 4) + earlier + before - equal
+                if (equal != 0) & (rank < wanted):
+                    ptx.store_64(chosen + (picks - wanted + rank).to(Int64) * 8, [at, Int32(0)])
+                cute.arch.sync_threads()
+                if tid == 0:
+                    _add(places + 4, everything)
+                cute.arch.sync_threads()
+
+
+def _shifted(bits: Any, by: int) -> Any:
+    return ptx.asm(f"shr.u32 $0, $1, {by};", [Int32], [bits])
+
+
+@cute.jit
+def choose(scores: Int64, position: Int64, chosen: Int64, ratio: Int32, picks: Int32):
+    _choose_kernel(scores, position, chosen, ratio, picks).launch(
+        grid=(1, 1, 1), block=(CHOOSE_THREADS, 1, 1)
+    )
