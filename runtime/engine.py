@@ -80,7 +80,13 @@ class Engine:
         cache = KVCache(self.config, info.kv_dtype, info.max_context, model.device)
         folder = None
         if cache_folder is not None:
-            made_by = fingerprint(info.path, info.kv_dtype, info.dtype, model.device.type)
+            made_by = fingerprint(
+                info.path,
+                info.kv_dtype,
+                info.dtype,
+                model.device.type,
+                f"{info.parameters} {info.weight_bytes}",  # tells random weights, which have no folder, apart
+            )
             disk = DISK_BYTES if cache_disk is None else cache_disk
             folder = CacheFolder(Path(cache_folder).expanduser(), made_by, info.model, cache.ratios, disk)
         memory = MEMORY_BYTES if cache_memory is None else cache_memory

@@ -129,8 +129,8 @@ def write(
         name=uuid4().hex,
         parent=above.name if above is not None else "",
         start=branch.start,
-        ids=branch.ids,
-        chunks=branch.chunks,
+        ids=list(branch.ids),  # the branch may be split later
+        chunks=list(branch.chunks),
         marks=[
             SavedMark(position=mark.position, boundary=mark.boundary, checksum=_checksum(state.tensors))
             for mark, state in marks

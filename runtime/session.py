@@ -131,6 +131,8 @@ class Session:
                 break
             except SavedCacheError as error:  # what could not be read is forgotten: the next best place
                 self.notice(error)
+        if self.position in self._boundaries:  # reached by decoding, which kept no mark here
+            self.keep_tip()
         cuts = cut(self.position, len(ids), self._boundaries, self._prefill_step)
         edges = [self.position, *cuts]
         self._turns += 1

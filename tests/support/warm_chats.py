@@ -38,17 +38,34 @@ class Recording:
 
 
 @dataclass
+class Line:
+    """Ids that were fed one after the other. places: where messages start and answers open.
+
+    left: another version was turned to when this one had come to its end, so its end is a place as well.
+    """
+
+    ids: list[int]
+    places: list[int]
+    left: bool = False
+
+
+@dataclass
 class Chat:
-    """One conversation. known: every line of ids its cache must know; saved: those that are on disk."""
+    """One conversation. known: every line its cache must know, the present one last; saved: those on disk."""
 
     name: str
     messages: list[Message] = field(default_factory=list)
     thinking: bool = False
     tools: bool = False
     effort: str | None = None
-    known: list[list[int]] = field(default_factory=list)
-    saved: list[list[int]] = field(default_factory=list)
+    known: list[Line] = field(default_factory=list)
+    saved: list[Line] = field(default_factory=list)
     fresh: bool = False  # nothing but a finished turn with the present settings has happened since
+
+    def leave(self) -> None:
+        """Something else comes next: the present end is kept."""
+        if self.known:
+            self.known[-1].left = True
 
     def conversation(self) -> Conversation:
         """As the renderer takes it."""
@@ -123,6 +140,7 @@ class WarmChats:
 
     def switch(self, number: int) -> None:
         """To another chat, which may be a new one or a branch: a chat's messages up to some point."""
+        self.chat.leave()
         number %= len(self.chats) + 1
         if number == len(self.chats) and len(self.chats) < 3:
             self.chats.append(Chat("abc"[number]))
@@ -137,7 +155,7 @@ class WarmChats:
     def recall(self, number: int) -> None:
         """Go back to any version there ever was, and on from its end."""
         if self.chat.known:
-            line = self.chat.known[number % len(self.chat.known)]
+            line = self.chat.known[number % len(self.chat.known)].ids
             more = [self.rng.randrange(3, 200) for _ in range(self.rng.choice([1, 2, 9]))]
             self._feed([*line, *more], [], most=1, stop_after=None)
             self.chat.fresh = False
@@ -147,12 +165,14 @@ class WarmChats:
     def save(self) -> None:
         """Write the present chat to disk."""
         self.engine.save(self.chat.name)
+        self.chat.leave()
         self.chat.saved = list(self.chat.known)
         self.probe()
 
     def evict(self) -> None:
         """The present chat has to leave memory."""
         self.engine.conversations.release(self.chat.name)
+        self.chat.leave()
         self.chat.saved = list(self.chat.known)
         self.probe()
 
@@ -255,7 +275,9 @@ class WarmChats:
         self._compare(line)
         if not self.limited:
             assert turn.prefilled <= self.bound(ids, boundaries)
-        self.chat.known.append(line)
+        if self.chat.known and line[: len(self.chat.known[-1].ids)] != self.chat.known[-1].ids:
+            self.chat.leave()
+        self.chat.known.append(Line(line, [place for place in boundaries if place <= len(line)]))
         return tokens
 
     def bound(self, ids: list[int], boundaries: list[int]) -> int:
@@ -264,13 +286,14 @@ class WarmChats:
         From the start of the message in which it parts from a known line; or, where that is less, from at
         most a step before that place; and from the very end of a line that it continues.
         """
-        shared = [min(_common(ids, line), len(ids) - 1) for line in self.chat.known]  # the last is always fed
-        most = max(shared, default=0)
-        whole = max(
-            (len(line) for line, n in zip(self.chat.known, shared, strict=True) if n == len(line)), default=0
-        )
-        start = max((place for place in boundaries if place <= most), default=0)
-        return len(ids) - max(start, whole, most - STEP)
+        best = 0
+        for line in self.chat.known:
+            shared = min(_common(ids, line.ids), len(ids) - 1)  # the last one is always fed
+            best = max(best, shared - STEP)
+            best = max([best, *(place for place in line.places if place in boundaries and place <= shared)])
+            if shared == len(line.ids) and (line.left or line is self.chat.known[-1]):
+                best = max(best, shared)
+        return len(ids) - best
 
     def _compare(self, line: list[int]) -> None:
         """Every output of the turn equals, bit for bit, that of a fresh cache fed the same chunks."""
