@@ -114,7 +114,6 @@ class ChatPresenter:
             self._thought_seconds += token.milliseconds / 1000
         self._latency.token(token.milliseconds)
         self._residual.token(token.residual)
-        self._status.used += 1
         self.figures_changed = True
 
     async def _flush(self) -> None:
@@ -122,6 +121,7 @@ class ChatPresenter:
             return
         pieces, self._pieces = joined(self._pieces), []
         tokens, self._tokens = self._tokens, 0
+        self._status.used += tokens
         thought, self._thought = self._thought, 0
         spent, self._thought_seconds = self._thought_seconds, 0.0
         live = self._transcript.live

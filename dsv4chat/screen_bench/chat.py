@@ -94,7 +94,7 @@ def main(job: Job) -> None:
             "started": engine.started,
             "due": engine.due,
             "opened": app.opened,
-            "processor": time.process_time(),
+            "processor": engine.processor,
         }
         Path(job.result).write_text(json.dumps(times))
 

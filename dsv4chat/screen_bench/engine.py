@@ -42,7 +42,7 @@ class NoCaches:
 
 class PacedEngine:
     """Every turn is answered with `ids`, `rate` of them a second. started, due: monotonic seconds at which
-    the first token of the last turn was given and its last one was due.
+    the first token of the last turn was given and its last one was due; processor: seconds of it in between.
     """
 
     def __init__(self, tokenizer: Tokenizer, ids: Sequence[int], rate: float) -> None:
@@ -50,7 +50,7 @@ class PacedEngine:
         self.alive = False
         self.stalled: Hang | None = None
         self.caches = NoCaches()
-        self.started = self.due = 0.0
+        self.started = self.due = self.processor = 0.0
         self._tokenizer = tokenizer
         self._ids = list(ids)
         self._rate = rate
@@ -95,6 +95,7 @@ class PacedEngine:
         begun = time.monotonic()
         if not title:
             self.started, self.due = begun, begun + (len(answer) - 1) / self._rate
+            self.processor = -time.process_time()
         for step, number in enumerate(answer):
             wait = begun + step / self._rate - time.monotonic()
             if wait > 0:
@@ -111,6 +112,8 @@ class PacedEngine:
                 residual=[1.0 + (step * layer) % 97 for layer in range(LAYERS)],
                 alternatives=[Alternative(number, text, -0.1)] * alternatives,
             )
+        if not title:
+            self.processor += time.process_time()
         yield Finished(
             turn=1,
             reason="stopped" if self._stop else "stop",

@@ -1,5 +1,6 @@
 """The chat: transcript, input, panels. This is layout and what is sent; keys are in `chat_keys.py`."""
 
+import time
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from dsv4chat.app.widgets.branch_mark import BranchWanted
 
 DRAINS_A_SECOND = 20
-PANELS_A_SECOND = 5
+PANELS_A_SECOND = 4
+MOST_REST = 0.2  # seconds
 
 
 class ChatScreen(ChatCommands):
@@ -79,6 +81,7 @@ class ChatScreen(ChatCommands):
         self._latency = LatencyFigures()
         self._residual = ResidualFigures()
         self._was_busy = False
+        self._rest_until = 0.0
 
     def compose(self) -> ComposeResult:
         yield TitleBar()
@@ -146,7 +149,11 @@ class ChatScreen(ChatCommands):
         session, presenter = self.session, self.presenter
         if session is None or presenter is None:
             return
-        await presenter.drain()
+        begun = time.monotonic()
+        if begun < self._rest_until:
+            return
+        if await presenter.drain():
+            self.call_after_refresh(self._drawn, begun)
         if session.busy != self._was_busy:
             self._was_busy = session.busy
             self.refresh_bindings()
@@ -155,6 +162,11 @@ class ChatScreen(ChatCommands):
             text = waiting.next()
             if text is not None and not session.submit(text):
                 waiting.put_first(text)
+
+    def _drawn(self, begun: float) -> None:
+        """Drawing is to leave as much time to keys as it takes itself, on however slow a machine."""
+        now = time.monotonic()
+        self._rest_until = now + min(MOST_REST, now - begun)
 
     # -- sending ---------------------------------------------------------------------------------------
 
