@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.killing import Program, save_endless
+from tests.support.killing import Program, alive, save_endless
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes through /proc")
 
@@ -95,6 +95,33 @@ def test_killed_engines_lose_nothing_and_the_next_turn_works(tmp_path: Path, mod
 @pytest.mark.timeout(300)
 def test_a_killed_app_loses_a_second_at_most_and_leaves_nothing_running(tmp_path: Path, model: Path) -> None:
     kill_the_app(tmp_path, model, kills=2, seed=2)
+
+
+@pytest.mark.timeout(300)
+def test_an_engine_that_hangs_is_told_stopped_and_replaced(tmp_path: Path, model: Path) -> None:
+    program = Program(tmp_path, model)
+    program.open()
+    try:
+        program.ask("Question")
+        child = program.child()
+        os.kill(child, signal.SIGSTOP)
+        program.terminal.send("\x1b")
+        program.until(lambda: "stopping…" in program.terminal.text, "the news that it stops")
+        program.until(lambda: "has not stopped" in program.terminal.text, "the news that it does not")
+        program.until(lambda: "has not answered for" in program.terminal.text, "the news that it hangs")
+        program.terminal.forget()
+        program.terminal.send("\x1b[15~")  # F5
+        program.until(lambda: "· cpu" in program.terminal.text, "a new engine")
+        assert not alive(child)
+        assert program.messages()[-1].state == "stopped"
+        assert len(program.messages()[-1].ids) >= program.most_seen(time.monotonic())
+        program.ask("Next question")
+        program.terminal.send("\x1b")
+        program.until(lambda: program.messages()[-1].state == "stopped", "a stopped answer")
+        assert program.quit() == 0
+    finally:
+        program.terminal.close()
+    program.gone_after()
 
 
 @pytest.mark.soak

@@ -60,7 +60,7 @@ class Program:
         while not predicate():
             shown = self.terminal.text[-600:]
             assert time.monotonic() < end, f"{what} did not come to pass; the end is {shown!r}"
-            self.look(0.05)
+            self.look(0.15)
 
     def look(self, seconds: float) -> None:
         """Watch the screen for a while, noting when how many tokens of an answer were to be seen."""
