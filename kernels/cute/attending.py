@@ -13,7 +13,8 @@ ROPE_DIM = 64
 HEADS = 16  # a block's
 ROWS = 64  # that a block takes at a time
 THREADS = 256
-MERGE_THREADS = HEAD_DIM // 4
+MERGE_THREADS = HEAD_DIM
+MERGE_BYTES = 16 * MERGE_THREADS
 SHARED_BYTES = 91072
 
 
@@ -64,7 +65,7 @@ class Attention:
             ],
         )  # fmt: skip
         self.machine.launch(
-            "attention_merge", (heads, 1), MERGE_THREADS, 0,
+            "attention_merge", (heads, 1), MERGE_THREADS, MERGE_BYTES,
             [
                 address(sums), address(tops), address(self.sink), address(rotation), address(out),
                 Number(heads), Number(parts),

@@ -153,6 +153,8 @@ def _experts(machine: Machine, format: str, inner: int, d: int, n: int, picks: i
         inner = TILE
     gate_up = random_packed(format, (count, 2 * inner, d), device, HIDDEN * d**-0.5)
     down = random_packed(format, (count, d, inner), device)
+    if down.row_factor is not None:
+        down = Packed(down.format, down.codes, down.scales, down.row_factor[:, :1].expand(-1, d).contiguous())
     x = _activations(n, d, device, n)
     ids = torch.stack([torch.randperm(count, device=device)[:picks] for _ in range(n)]).int()
     weights, add = torch.rand(n, picks, device=device), torch.randn(n, d, device=device)

@@ -53,7 +53,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     function, addresses, numbers, reals = {
         "linear": (linear_kernel.linear, 7, 8, 0),
         "gate_up": (experts_kernel.gate_up, 9, 9, 1),
-        "down": (experts_kernel.down, 9, 4, 0),
+        "down": (experts_kernel.down, 9, 5, 0),
         "connection_mix": (connection_kernel.mix, 6, 3, 0),
         "connection_enter": (connection_kernel.enter, 8, 4, 2),
         "attention_partial": (attention_kernel.partial, 8, 5, 2),

@@ -3,11 +3,10 @@
     gate_up   hidden[slot, row] = silu(min(w1 x, limit)) * clip(w3 x, -limit, limit) * weight
     down      out[n, row] = add[n, row] + sum over picks of w2[expert] hidden[n * picks + pick]
 
-w3 lies `up` rows below w1 in the same matrix.
-
-A tile of gate_up is 8 rows of w1 with the same 8 rows of w3, so that a lane ends up with both. Slot s is pick
-s % picks of token s // picks. Without ids the expert is 0: that is how a shared expert runs, with all
-tokens in one slot (rows > 1). down takes the picks as further columns of one long row.
+w3 lies `up` rows below w1 in the same matrix. A tile of gate_up is 8 rows of w1 with the same 8 rows of w3,
+so that a lane ends up with both. Slot s is pick s % picks of token s // picks. Without ids the expert is 0:
+that is how a shared expert runs, with all tokens in one slot (rows > 1). down takes the picks as further
+columns of one long row.
 """
 
 from typing import Any
@@ -18,25 +17,9 @@ from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import gemv, ptx
 
-STAGES = 3
 STAGES_DOWN = 3  # beside the hidden layers of all picks
-LOG2_E = 1.4426950408889634
-
-
-def _swiglu(gate: Any, up: Any, limit: Any) -> Any:
-    return ptx.asm(
-        "{ .reg .f32 g, u, e; min.f32 g, $1, $3; min.f32 u, $2, $3; neg.f32 e, $3; max.f32 u, u, e;\n"
-        f"mul.f32 e, g, 0f{_hex(-LOG2_E)}; ex2.approx.f32 e, e; add.f32 e, e, 0f3F800000;\n"
-        "div.rn.f32 e, g, e; mul.f32 $0, e, u; }",
-        [Float32],
-        [gate, up, limit],
-    )
-
-
-def _hex(value: float) -> str:
-    import struct
-
-    return struct.pack(">f", value).hex().upper()
+MOST_PICKS = 32
+PICK_BITS = 20  # unit * ceil(2^20 / units) >> 20 is unit // units, for the few hundred units there can be
 
 
 @cute.jit
@@ -51,8 +34,6 @@ def _expert(ids: Int64, slot: Int32) -> Int32:
 def _store_hidden(
     hidden: Int64,
     weights: Int64,
-    factors: Int64,
-    up: Int32,
     slot: Int32,
     inner: Int32,
     row: Int32,
@@ -66,12 +47,7 @@ def _store_hidden(
         n = column + i
         if (row < inner) & (n < rows):
             place = (slot + n).to(Int64)
-            gate = sums[i]
-            more = sums[2 + i]
-            if factors != 0:
-                gate = gate * ptx.load_f32(factors + row.to(Int64) * 4)
-                more = more * ptx.load_f32(factors + (row + up).to(Int64) * 4)
-            value = _swiglu(gate, more, limit)
+            value = ptx.swiglu(sums[i], sums[2 + i], limit)
             if weights != 0:
                 value = value * ptx.load_f32(weights + place * 4)
             ptx.store_f16(hidden + (place * inner.to(Int64) + row.to(Int64)) * 2, value)
@@ -98,7 +74,7 @@ def _gate_up_kernel(
     picks: Int32,
     inner: Int32,
     k: Int32,
-    wk: Int32,
+    wk_bits: Int32,
     limit: Float32,
 ):
     _, slot, _ = cute.arch.block_idx()
@@ -107,15 +83,15 @@ def _gate_up_kernel(
     g = lane >> 2
     t = lane & 3
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES * gemv.STAGE_BYTES
-    units = (k + (fmt.unit - 1)) // fmt.unit
+    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * gemv.STAGES * gemv.STAGE_BYTES
+    units = gemv.units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2) + 64
     cute.arch.griddepcontrol_launch_dependents()
     if ids != 0:
         cute.arch.griddepcontrol_wait()
-    expert = _expert(ids, slot).to(Int64)
-    matrix = codes + expert * codes_expert
-    matrix_scales = scales + expert * scales_expert
+    expert = _expert(ids, slot)
+    matrix = codes + expert.to(Int64) * codes_expert
+    matrix_scales = scales + expert.to(Int64) * scales_expert
 
     def locate(tile: Any, unit: Any) -> Any:
         def row(r: Any) -> Any:
@@ -130,15 +106,18 @@ def _gate_up_kernel(
         gemv.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
         cute.arch.sync_threads()
 
-    def store(tile: Any, sums: Any) -> None:
-        here = gemv.further(factors, expert * factors_expert.to(Int64) * 4)
-        _store_hidden(hidden, weights, here, up, slot, inner, tile * 8 + g, t * 2, rows, limit, sums)
+    def hold(tile: Any) -> Any:
+        row = expert * factors_expert + cutlass.min(tile * 8 + g, inner - 1)
+        return [gemv.load_factor(factors, row), gemv.load_factor(factors, row + up)]
 
-    tiles = (inner + 7) // 8
+    def store(tile: Any, sums: Any, held: Any) -> None:
+        values = [sums[i] * held[i // 2] for i in range(4)]
+        _store_hidden(hidden, weights, slot, inner, tile * 8 + g, t * 2, rows, limit, values)
+
+    work = gemv.Work((inner + 7) >> 3, units, k, wk_bits)
     gemv.walk(
-        fmt, exact, STAGES, locate, begin, None, store, tiles, units, units, k, wk,
-        shared, x_shared, x_row_bytes, rows,
-    )  # fmt: skip
+        fmt, exact, gemv.STAGES, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes, rows
+    )
 
 
 @cute.jit
@@ -162,49 +141,33 @@ def gate_up(
     picks: Int32,
     inner: Int32,
     k: Int32,
-    wk: Int32,
+    wk_bits: Int32,
     limit: Float32,
 ):
     _gate_up_kernel(
-        fmt,
-        exact,
-        x,
-        hidden,
-        ids,
-        weights,
-        codes,
-        scales,
-        factors,
-        codes_expert,
-        scales_expert,
-        factors_expert,
-        up,
-        x_kind,
-        x_stride,
-        rows,
-        picks,
-        inner,
-        k,
-        wk,
-        limit,
+        fmt, exact, x, hidden, ids, weights, codes, scales, factors, codes_expert, scales_expert,
+        factors_expert, up, x_kind, x_stride, rows, picks, inner, k, wk_bits, limit,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=gemv.BLOCKS, preferred_smem_carveout=100
-    )
+    )  # fmt: skip
 
 
 @cute.jit
-def _store_sum(
-    out: Int64, add: Int64, token: Int32, d: Int32, row: Int32, column: Int32, sums: list[Float32]
-):
+def _store_sum(out: Int64, token: Int32, d: Int32, row: Int32, column: Int32, sums: list[Float32]):
     """Rows `row` and row + 8 of the sum, held by the lanes of column 0."""
     for i in cutlass.range_constexpr(2):
         here = row + 8 * i
         if (here < d) & (column == 0):
-            place = (token.to(Int64) * d.to(Int64) + here.to(Int64)) * 4
-            value = sums[2 * i]
-            if add != 0:
-                value = value + ptx.load_f32(add + place)
-            ptx.store_f32(out + place, value)
+            ptx.store_f32(out + (token.to(Int64) * d.to(Int64) + here.to(Int64)) * 4, sums[2 * i])
+
+
+@cute.jit
+def _stage_picks(ids: Int64, factors: Int64, first: Int32, picks: Int32, to: Int32, tid: Int32):
+    """Each pick's expert and its factor into shared memory: MOST_PICKS of one, then of the other."""
+    if tid < picks:
+        expert = ptx.load_32(ids + (first + tid).to(Int64) * 4)
+        ptx.shared_store_32(to + tid * 4, expert)
+        ptx.shared_store_f32(to + (MOST_PICKS + tid) * 4, gemv.load_factor(factors, expert))
 
 
 @cute.kernel
@@ -223,7 +186,8 @@ def _down_kernel(
     picks: Int32,
     d: Int32,
     k: Int32,
-    wk: Int32,
+    wk_bits: Int32,
+    pick_factor: Int32,
 ):
     _, token, _ = cute.arch.block_idx()
     tid, _, _ = cute.arch.thread_idx()
@@ -231,47 +195,62 @@ def _down_kernel(
     g = lane >> 2
     t = lane & 3
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES_DOWN * gemv.STAGE_BYTES
-    units = (k + (fmt.unit - 1)) // fmt.unit
+    experts_at = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES_DOWN * gemv.STAGE_BYTES
+    x_shared = experts_at + MOST_PICKS * 8
+    units = gemv.units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2)
     cute.arch.griddepcontrol_launch_dependents()
     # The experts' numbers come from the kernel before, or from one whose end that one awaited.
     cute.arch.griddepcontrol_wait()
+    _stage_picks(ids, factors, token * picks, picks, experts_at, tid)
+    cute.arch.sync_threads()
 
-    def expert(unit: Any) -> Any:
-        return ptx.load_32(ids + (token * picks + unit // units).to(Int64) * 4).to(Int64)
+    def pick_of(unit: Any) -> Any:
+        return (unit * pick_factor) >> PICK_BITS
 
     def locate(tile: Any, unit: Any) -> Any:
-        chosen = expert(unit)
+        pick = pick_of(unit)
+        chosen = ptx.shared_load_32(experts_at + pick * 4).to(Int64)
 
         def row(r: Any) -> Any:
             number = cutlass.min(tile * 16 + r, d - 1)
             return codes + chosen * codes_expert, scales + chosen * scales_expert, number
 
-        return gemv.rows_at(fmt, lane, row, (unit % units, k, units))
+        return gemv.rows_at(fmt, lane, row, (unit - pick * units, k, units))
 
     def begin() -> None:
         source = hidden + (token * picks).to(Int64) * k.to(Int64) * 2
         gemv.stage(fmt, source, Int32(1), k, picks, k, x_shared, x_row_bytes, units)
         cute.arch.sync_threads()
 
-    def factor(tile: Any, unit: Any) -> Any:
-        if cutlass.const_expr(fmt is not gemv.NVFP4):
-            return [Float32(1.0)] * 4
+    def hold(tile: Any) -> Any:
         row = tile * 16 + g
-        here = factors + expert(unit) * d.to(Int64) * 4
-        low = ptx.load_f32(here + cutlass.min(row, d - 1).to(Int64) * 4)
-        high = ptx.load_f32(here + cutlass.min(row + 8, d - 1).to(Int64) * 4)
-        return [low, low, high, high]
+        there = (add != 0).to(Int32)
+        two = [cutlass.min(row, d - 1), cutlass.min(row + 8, d - 1)]
+        return [ptx.load_f32_if(add + (token * d + number).to(Int64) * 4, there) for number in two]
 
-    def store(tile: Any, sums: Any) -> None:
-        _store_sum(out, add, token, d, tile * 16 + g, t * 2, sums)
+    def factor(unit: Any) -> Any:
+        return ptx.shared_load_f32(experts_at + (MOST_PICKS + pick_of(unit)) * 4)
 
-    tiles = (d + 15) // 16
+    def store(tile: Any, sums: Any, held: Any) -> None:
+        _store_sum(out, token, d, tile * 16 + g, t * 2, [sums[i] + held[i // 2] for i in range(4)])
+
+    work = gemv.Work((d + 15) >> 4, units * picks, k, wk_bits, units, pick_of)
     gemv.walk(
-        fmt, exact, STAGES_DOWN, locate, begin, factor, store, tiles, units * picks, units, k, wk,
-        shared, x_shared, Int32(0), Int32(1),
-    )  # fmt: skip
+        fmt,
+        exact,
+        STAGES_DOWN,
+        locate,
+        begin,
+        hold,
+        factor,
+        store,
+        work,
+        shared,
+        x_shared,
+        Int32(0),
+        Int32(1),
+    )
 
 
 @cute.jit
@@ -290,22 +269,12 @@ def down(
     picks: Int32,
     d: Int32,
     k: Int32,
-    wk: Int32,
+    wk_bits: Int32,
+    pick_factor: Int32,
 ):
     _down_kernel(
-        fmt,
-        exact,
-        hidden,
-        out,
-        add,
-        ids,
-        codes,
-        scales,
-        factors,
-        codes_expert,
-        scales_expert,
-        picks,
-        d,
-        k,
-        wk,
-    ).launch(grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100)
+        fmt, exact, hidden, out, add, ids, codes, scales, factors, codes_expert, scales_expert, picks, d, k,
+        wk_bits, pick_factor,
+    ).launch(
+        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=gemv.BLOCKS, preferred_smem_carveout=100
+    )  # fmt: skip

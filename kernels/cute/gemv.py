@@ -30,7 +30,8 @@ from dsv4chat.kernels.cute import decode, ptx
 
 WARPS = 8
 THREADS = 32 * WARPS
-BLOCKS = 3  # of a multiprocessor at a time
+BLOCKS = 2  # of a multiprocessor at a time
+STAGES = 5
 STAGE_BYTES = 16 * 128 + 16 * 16  # codes, scales
 SUMS_BYTES = THREADS * 16  # four float32 a lane
 
@@ -96,7 +97,7 @@ def _copy_unit(fmt: Format, exact: bool, at: Sequence[Any], lane: Lane, slot: An
     chunk = lane.lane & 7
     back = Int32(0)
     if not exact:
-        back = cutlass.min(k // fmt.columns - 1 - (unit * 8 + chunk), 0) * 16
+        back = cutlass.min((k >> (fmt.columns.bit_length() - 1)) - 1 - (unit * 8 + chunk), 0) * 16
     for i in range(4):
         row = i * 4 + (lane.lane >> 3)
         address = at[i] if exact else at[i] + _wide(back)
@@ -174,40 +175,82 @@ def stage(
 
     kind: 0 bfloat16, 1 half, 2 float32; stride: elements between rows of `source`.
     """
+    for row in cutlass.range(rows, unroll=1):
+        here = source + row.to(Int64) * stride.to(Int64) * x_bytes(kind)
+        there = shared + row * shared_stride
+        if kind == 0:
+            _stage_row(fmt, 0, here, k, there, units)
+        elif kind == 1:
+            _stage_row(fmt, 1, here, k, there, units)
+        else:
+            _stage_row(fmt, 2, here, k, there, units)
+
+
+@cute.jit
+def _stage_row(
+    fmt: cutlass.Constexpr, kind: cutlass.Constexpr, source: Int64, k: Int32, shared: Int32, units: Int32
+):
+    """One row; a thread asks for two pieces before it uses the first."""
     tid, _, _ = cute.arch.thread_idx()
-    per_row = units * (fmt.unit // 8)
+    pieces = units * (fmt.unit // 8)
+    for piece in cutlass.range(tid, pieces, 2 * THREADS, unroll=1):
+        places = [piece, piece + THREADS]
+        columns = [_column(fmt, place) for place in places]
+        read = [_eight(kind, source, cutlass.min(column, k - 8)) for column in columns]
+        for i in cutlass.range_constexpr(2):
+            if places[i] < pieces:
+                words = _in_order(fmt, kind, read[i])
+                inside = columns[i] < k
+                ptx.shared_store_128(
+                    shared + places[i] * 16, [ptx.pick(inside, word, Int32(0)) for word in words]
+                )
+
+
+def _column(fmt: Format, piece: Any) -> Any:
+    """The first of the eight columns that lie in a piece of x."""
     quad = 4 * fmt.pieces
-    for piece in cutlass.range(tid, rows * per_row, THREADS, unroll=1):
-        row = piece // per_row
-        inside = piece - row * per_row
-        chunk = inside // quad
-        rest = inside - chunk * quad
-        column = (chunk * 4 + (rest & 3)) * fmt.columns + (rest >> 2) * 8
-        values = cute.make_rmem_tensor((8,), Float32)
-        values.fill(0.0)
-        if column < k:
-            at = row.to(Int64) * stride.to(Int64) + column.to(Int64)
-            if kind == 2:
-                first = ptx.load_128(source + at * 4)
-                second = ptx.load_128(source + at * 4 + 16)
-                for i in cutlass.range_constexpr(4):
-                    values[i] = ptx.bits_to_f32(first[i])
-                    values[4 + i] = ptx.bits_to_f32(second[i])
-            else:
-                words = ptx.load_128(source + at * 2)
-                if kind == 1:
-                    for i in cutlass.range_constexpr(4):
-                        low, high = ptx.unpack_f16(words[i])
-                        values[2 * i] = low
-                        values[2 * i + 1] = high
-                else:
-                    for i in cutlass.range_constexpr(4):
-                        low, high = ptx.unpack_bf16(words[i])
-                        values[2 * i] = low
-                        values[2 * i + 1] = high
-        pack = ptx.pack_bf16 if fmt.bfloat else ptx.pack_f16
-        out = [pack(values[fmt.order[2 * i]], values[fmt.order[2 * i + 1]]) for i in range(4)]
-        ptx.shared_store_128(shared + row * shared_stride + inside * 16, out)
+    chunk, rest = piece >> (quad.bit_length() - 1), piece & (quad - 1)
+    return (chunk * 4 + (rest & 3)) * fmt.columns + (rest >> 2) * 8
+
+
+def _eight(kind: int, source: Any, column: Any) -> list[Any]:
+    """The words of eight activations from `column` on."""
+    if kind < 2:
+        return list(ptx.load_128(source + _wide(column * 2)))
+    at = source + _wide(column * 4)
+    return list(ptx.load_128(at)) + list(ptx.load_128(at + 16))
+
+
+def _in_order(fmt: Format, kind: int, words: list[Any]) -> list[Any]:
+    """Eight activations as four pairs of the type the tensor cores take, in the format's order."""
+    if kind == 2:
+        values = [ptx.bits_to_f32(word) for word in words]
+    else:
+        unpack = ptx.unpack_bf16 if kind == 0 else ptx.unpack_f16
+        values = [value for word in words for value in unpack(word)]
+    pack = ptx.pack_bf16 if fmt.bfloat else ptx.pack_f16
+    return [pack(values[fmt.order[2 * i]], values[fmt.order[2 * i + 1]]) for i in range(4)]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the blocks of a launch share out, and how; all Int32 of the kernel.
+
+    tiles; units of a tile; k: columns of a row; wk_bits: the logarithm of wk. row_units: units of a row,
+    where a tile's columns are several rows one behind the other (picks): then `pick_of`(unit) is the row's
+    number.
+    """
+
+    tiles: Any
+    units: Any
+    k: Any
+    wk_bits: Any
+    row_units: Any = None
+    pick_of: Any = None
+
+    def inside(self, unit: Any) -> Any:
+        """The unit's number within its row."""
+        return unit if self.pick_of is None else unit - self.pick_of(unit) * self.row_units
 
 
 @cute.jit
@@ -218,35 +261,28 @@ def _ask(
     lane: cutlass.Constexpr,
     at: cutlass.Constexpr,
     place: cutlass.Constexpr,
-    picks: cutlass.Constexpr,
+    work: cutlass.Constexpr,
     slot: Int32,
     kw: Int32,
-    wk: Int32,
     step: Int32,
-    tiles: Int32,
-    units: Int32,
-    row_units: Int32,
-    k: Int32,
 ):
     """Ask for the unit at `place` (tile, unit) into stage `slot`, and go on to this warp's next one.
 
-    at: where this lane's part of it begins. row_units: units of a row; `units` of a tile are as many or, with
-    `picks`, those of several rows one behind the other.
+    at: where this lane's part of it begins.
     """
     tile = place[0]
     unit = place[1]
-    inside = unit
-    if cutlass.const_expr(picks):
-        inside = unit % row_units
-    if tile < tiles:
-        _copy_unit(fmt, exact, _all(at, 5), lane, slot, inside, k)
+    if tile < work.tiles:
+        inside = work.inside(unit)
+        _copy_unit(fmt, exact, _all(at, 5), lane, slot, inside, work.k)
+        wk = Int32(1) << work.wk_bits
         following = unit + wk
-        if following >= units:
+        if following >= work.units:
             following = kw
             tile = tile + step
-            if tile < tiles:
+            if tile < work.tiles:
                 _put(at, locate(tile, following))
-        elif cutlass.const_expr(picks) and inside + wk >= row_units:
+        elif cutlass.const_expr(work.pick_of is not None) and inside + wk >= work.row_units:
             _put(at, locate(tile, following))
         else:
             codes = _wide(wk * 128)
@@ -263,13 +299,10 @@ def walk(
     stages: cutlass.Constexpr,
     locate: cutlass.Constexpr,
     begin: cutlass.Constexpr,
+    hold: cutlass.Constexpr,
     factor: cutlass.Constexpr,
     store: cutlass.Constexpr,
-    tiles: Int32,
-    units: Int32,
-    row_units: Int32,
-    k: Int32,
-    wk: Int32,
+    work: cutlass.Constexpr,
     shared: Int32,
     x_shared: Int32,
     x_stride: Int32,
@@ -278,71 +311,66 @@ def walk(
     """The loop of all kernels here: this block's tiles, this warp's units of each.
 
     shared: the sums, then each warp's stages. locate(tile, unit): where this lane's part of a unit begins
-    (`rows_at`); begin(): what must happen before x is used; factor(tile, unit): what a unit's sums are
-    multiplied by, or None where a tile's columns are those of one row; store(tile, sums): the tile's sums,
-    complete.
+    (`rows_at`); begin(): what must happen before x is used; hold(tile): what `store` will need, asked for
+    early; factor(unit): what a unit's sums are multiplied by, or None; store(tile, sums, held): the tile's
+    sums, complete.
     """
     tid, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     blocks, _, _ = cute.arch.grid_dim()
-    warp = cute.arch.make_warp_uniform(tid // 32)
+    warp = cute.arch.make_warp_uniform(tid >> 5)
     lane = Lane(tid & 31, (tid & 31) >> 2, tid & 3, shared + SUMS_BYTES + warp * (stages * STAGE_BYTES))
-    picks = factor is not None
-    kw = warp % wk
-    group = warp // wk
-    at_once = WARPS // wk
+    wk = Int32(1) << work.wk_bits
+    kw = warp & (wk - 1)
+    group = warp >> work.wk_bits
+    at_once = Int32(WARPS) >> work.wk_bits
     step = blocks * at_once
-    first = block * at_once
-    rounds = (tiles - first + step - 1) // step
-    tile = first + group
     at = cute.make_rmem_tensor((5,), Int64)
     place = cute.make_rmem_tensor((2,), Int32)
-    _put(place, [tile, kw])
-    if tile < tiles:
-        _put(at, locate(tile, kw))
-    for slot in cutlass.range_constexpr(stages - 1):
-        _ask(
-            fmt, exact, locate, lane, at, place, picks, Int32(slot), kw, wk, step, tiles, units, row_units, k
-        )
+    _put(place, [block * at_once + group, kw])
+    if place[0] < work.tiles:
+        _put(at, locate(place[0], kw))
+    for slot in cutlass.range(stages - 1, unroll=1):
+        _ask(fmt, exact, locate, lane, at, place, work, slot, kw, step)
     begin()
     # A column of B without a row of its own repeats the last one: nobody stores what comes of it.
     x_lane = x_shared + cutlass.min(lane.g, rows - 1) * x_stride + lane.t * 16
     slot = Int32(0)
     free = Int32(stages - 1)
-    for _ in cutlass.range(rounds, unroll=1):
+    for first in cutlass.range(block * at_once, work.tiles, step, unroll=1):
+        tile = first + group
         sums = cute.make_rmem_tensor((4,), Float32)
         sums.fill(0.0)
-        if tile < tiles:
-            for unit in cutlass.range(kw, units, wk, unroll=1):
+        held = hold(cutlass.min(tile, work.tiles - 1))
+        if tile < work.tiles:
+            for unit in cutlass.range(kw, work.units, wk, unroll=1):
                 cute.arch.cp_async_wait_group(stages - 2)
                 cute.arch.sync_warp()
-                _ask(
-                    fmt, exact, locate, lane, at, place, picks, free, kw, wk, step, tiles, units, row_units, k
-                )
+                _ask(fmt, exact, locate, lane, at, place, work, free, kw, step)
                 here = x_lane + unit * (fmt.unit * 2)
                 stage = lane.ring + slot * STAGE_BYTES
                 products = _TIMES[fmt.name](
                     lane, stage, lambda piece, here=here: ptx.shared_load_128(here + piece * 64)
                 )
                 if cutlass.const_expr(factor is not None):
-                    times = factor(tile, unit)
-                    products = [products[i] * times[i] for i in range(4)]
+                    times = factor(unit)
+                    products = [value * times for value in products]
                 _put(sums, [sums[i] + products[i] for i in range(4)])
                 free = slot
                 slot = slot + 1
                 if slot == stages:
                     slot = Int32(0)
         if wk > 1:
-            cute.arch.sync_threads()  # the round before has been added up
+            # Only the warps that share a tile wait for each other: barrier 0 is the block's.
+            cute.arch.barrier(barrier_id=1 + group, number_of_threads=wk * 32)
             ptx.shared_store_f32x4(shared + tid * 16, _all(sums, 4))
-            cute.arch.sync_threads()
+            cute.arch.barrier(barrier_id=1 + group, number_of_threads=wk * 32)
             if kw == 0:
                 for other in cutlass.range(1, wk, unroll=1):
                     more = ptx.shared_load_f32x4(shared + (tid + other * 32) * 16)
                     _put(sums, [sums[i] + more[i] for i in range(4)])
-        if (kw == 0) & (tile < tiles):
-            store(tile, _all(sums, 4))
-        tile = tile + step
+        if (kw == 0) & (tile < work.tiles):
+            store(tile, _all(sums, 4), held)
 
 
 def _put(registers: Any, values: Sequence[Any]) -> int:
@@ -366,14 +394,16 @@ def rows_at(fmt: Format, lane: Any, row: Callable[[Any], Any], place: tuple[Any,
     at = []
     for i in range(4):
         codes, _, number = row(i * 4 + (lane >> 3))
-        at.append(codes + _wide(number) * _wide(k * fmt.row_bits // 8) + _wide(unit * 128 + (lane & 7) * 16))
+        at.append(
+            codes + _wide(number) * _wide((k * fmt.row_bits) >> 3) + _wide(unit * 128 + (lane & 7) * 16)
+        )
     if fmt is NVFP4:
         _, scales, number = row(lane & 15)
         at.append(scales + _wide(number) * _wide(row_units * 16) + _wide(unit * 16))
     elif fmt is FP8:
         # Lanes 0 and 1 copy the factor of the tile's upper and lower eight rows.
         _, scales, number = row((lane & 1) * 8)
-        at.append(scales + _wide((number // 128) * ((k + 127) // 128) * 4 + unit * 4))
+        at.append(scales + _wide((number >> 7) * ((k + 127) >> 7) * 4 + unit * 4))
     else:
         at.append(at[0])
     return at
@@ -381,9 +411,21 @@ def rows_at(fmt: Format, lane: Any, row: Callable[[Any], Any], place: tuple[Any,
 
 def x_bytes(kind: Any) -> Any:
     """Bytes of an activation of this kind."""
-    return _wide((kind // 2) * 2 + 2)
+    return _wide((kind >> 1) * 2 + 2)
 
 
 def further(address: Any, offset: Any) -> Any:
     """address + offset, or 0 where address is 0."""
     return ptx.pick(address != 0, address + offset, Int64(0))
+
+
+def units_of(fmt: Format, k: Any) -> Any:
+    """Units of a row of k columns, the last perhaps short."""
+    return (k + (fmt.unit - 1)) >> (fmt.unit.bit_length() - 1)
+
+
+def load_factor(factors: Any, index: Any) -> Any:
+    """Float32 number `index` of an array, or 1 where the array's address is 0."""
+    there = (factors != 0).to(Int32)
+    value = ptx.load_f32_if(factors + _wide(index * 4), there)
+    return ptx.pick(there != 0, value, Float32(1.0))

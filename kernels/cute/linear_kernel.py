@@ -10,29 +10,17 @@ from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import gemv, ptx
 
-STAGES = 3
-
 
 @cute.jit
 def _store(
-    out: Int64,
-    factors: Int64,
-    stride: Int32,
-    row: Int32,
-    last: Int32,
-    column: Int32,
-    rows: Int32,
-    sums: list[Float32],
+    out: Int64, stride: Int32, row: Int32, last: Int32, column: Int32, rows: Int32, sums: list[Float32]
 ):
     """Rows `row` and row + 8 of the product for activation rows `column` and column + 1."""
     for i in cutlass.range_constexpr(4):
         here = row + 8 * (i // 2)
         n = column + i % 2
         if (here < last) & (n < rows):
-            value = sums[i]
-            if factors != 0:
-                value = value * ptx.load_f32(factors + here.to(Int64) * 4)
-            ptx.store_f32(out + (n.to(Int64) * stride.to(Int64) + here.to(Int64)) * 4, value)
+            ptx.store_f32(out + (n.to(Int64) * stride.to(Int64) + here.to(Int64)) * 4, sums[i])
 
 
 @cute.kernel
@@ -53,7 +41,7 @@ def _kernel(
     matrix_rows: Int32,
     rows: Int32,
     k: Int32,
-    wk: Int32,
+    wk_bits: Int32,
 ):
     _, slot, _ = cute.arch.block_idx()
     tid, _, _ = cute.arch.thread_idx()
@@ -61,8 +49,8 @@ def _kernel(
     g = lane >> 2
     t = lane & 3
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES * gemv.STAGE_BYTES
-    units = (k + (fmt.unit - 1)) // fmt.unit
+    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * gemv.STAGES * gemv.STAGE_BYTES
+    units = gemv.units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2) + 64
     cute.arch.griddepcontrol_launch_dependents()
     matrix = codes + slot.to(Int64) * codes_slot
@@ -81,24 +69,20 @@ def _kernel(
         gemv.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
         cute.arch.sync_threads()
 
-    def store(tile: Any, sums: Any) -> None:
-        offset = first.to(Int64) * 4
-        _store(
-            out + offset,
-            gemv.further(factors, offset),
-            out_stride,
-            tile * 16 + g,
-            matrix_rows,
-            t * 2,
-            rows,
-            sums,
-        )
+    def hold(tile: Any) -> Any:
+        row = tile * 16 + g
+        two = [cutlass.min(row, matrix_rows - 1), cutlass.min(row + 8, matrix_rows - 1)]
+        return [gemv.load_factor(factors, first + number) for number in two]
 
-    tiles = (matrix_rows + 15) // 16
+    def store(tile: Any, sums: Any, held: Any) -> None:
+        values = [sums[i] * held[i // 2] for i in range(4)]
+        here = out + first.to(Int64) * 4
+        _store(here, out_stride, tile * 16 + g, matrix_rows, t * 2, rows, values)
+
+    work = gemv.Work((matrix_rows + 15) >> 4, units, k, wk_bits)
     gemv.walk(
-        fmt, exact, STAGES, locate, begin, None, store, tiles, units, units, k, wk,
-        shared, x_shared, x_row_bytes, rows,
-    )  # fmt: skip
+        fmt, exact, gemv.STAGES, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes, rows
+    )
 
 
 @cute.jit
@@ -119,26 +103,11 @@ def linear(
     matrix_rows: Int32,
     rows: Int32,
     k: Int32,
-    wk: Int32,
+    wk_bits: Int32,
 ):
     _kernel(
-        fmt,
-        exact,
-        x,
-        out,
-        codes,
-        scales,
-        factors,
-        codes_slot,
-        scales_slot,
-        x_kind,
-        x_stride,
-        x_slot,
-        out_stride,
-        matrix_rows,
-        rows,
-        k,
-        wk,
+        fmt, exact, x, out, codes, scales, factors, codes_slot, scales_slot, x_kind, x_stride, x_slot,
+        out_stride, matrix_rows, rows, k, wk_bits,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=gemv.BLOCKS, preferred_smem_carveout=100
-    )
+    )  # fmt: skip

@@ -11,7 +11,7 @@ from dsv4chat.kernels.cute.store import Build
 
 # What a block costs beside the shared memory it asks for.
 _RESERVED_SHARED = 1024
-_BLOCKS_BY_REGISTERS = 3  # 256 threads of 80 registers
+_BLOCKS_BY_REGISTERS = 2  # 256 threads of 128 registers
 
 
 class Machine:

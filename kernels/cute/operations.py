@@ -66,6 +66,8 @@ class Operations:
         ready = [matrix(gate_up), matrix(down)] if self.machine is not None else [None, None]
         if self.machine is None or ready[0] is None or ready[1] is None:
             return plain.Experts(gate_up, down, limit)
+        if not products.one_factor_each(ready[1]):
+            return plain.Experts(gate_up, down, limit)
         return products.Experts(self.machine, ready[0], ready[1], limit)
 
     def connection(self, weights: plain.ConnectionWeights) -> Connection:

@@ -19,7 +19,10 @@ ROUND_COST = 0.5  # what ending a tile takes, in units
 WARPS = 8
 SUMS_BYTES = 4096  # shared memory in which a block's warps add up
 STAGE_BYTES = 2304  # and what a warp's stage takes
-STAGES, STAGES_DOWN = 3, 3
+STAGES, STAGES_DOWN = 5, 3
+MOST_PICKS = 32
+PICK_BITS = 20
+PICKS_BYTES = 8 * MOST_PICKS  # in which `down` keeps the picks' experts and factors
 KINDS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2}
 
 
@@ -29,11 +32,14 @@ def shared_bytes(format: str, units: int, rows: int) -> int:
 
 
 def split(machine: Machine, tiles: int, units: int, slots: int, shared: int) -> tuple[int, int]:
-    """(blocks of a slot, warps that share a tile's columns), so that the last round is as full as can be."""
+    """(blocks of a slot, logarithm of how many warps share a tile), so that the last round is as full as can
+    be.
+    """
     resident = machine.blocks_at_once(shared)
     blocks = max(1, resident // slots)
-    best = (0.0, 1, 1)
-    for wk in (8, 4, 2, 1):
+    best = (0.0, 1, 0)
+    for bits in (3, 2, 1, 0):
+        wk = 1 << bits
         if wk > units:
             continue
         at_once = WARPS // wk
@@ -41,7 +47,7 @@ def split(machine: Machine, tiles: int, units: int, slots: int, shared: int) -> 
         rounds = -(-tiles // (used * at_once))
         cost = rounds * (-(-units // wk) + ROUND_COST)
         if best[0] == 0 or cost < best[0]:
-            best = (cost, used, wk)
+            best = (cost, used, bits)
     return best[1], best[2]
 
 
@@ -84,13 +90,13 @@ def launch_linear(machine: Machine, matrix: Matrix, x: Tensor, out: Tensor, slot
     for first in range(0, x.shape[0], most):
         rows = min(most, x.shape[0] - first)
         shared = shared_bytes(matrix.format, matrix.units, rows)
-        blocks, wk = split(machine, tiles, matrix.units, slots, shared)
+        blocks, wk_bits = split(machine, tiles, matrix.units, slots, shared)
         arguments = [
             address(x[first:]), address(out[first:]),
             address(matrix.codes), address(matrix.scales), address(matrix.factors),
             Address(matrix.codes_bytes), Address(matrix.scales_bytes),
             Number(KINDS[x.dtype]), Number(x.stride(0)), Number(matrix.columns), Number(out.stride(0)),
-            Number(matrix.rows), Number(rows), Number(matrix.columns), Number(wk),
+            Number(matrix.rows), Number(rows), Number(matrix.columns), Number(wk_bits),
         ]  # fmt: skip
         machine.launch(matrix.kernel("linear"), (blocks, slots), THREADS, shared, arguments)
 
@@ -101,6 +107,8 @@ class Experts:
     def __init__(self, machine: Machine, gate_up: Matrix, down: Matrix, limit: float) -> None:
         self.machine, self.gate_up, self.down, self.limit = machine, gate_up, down, limit
         self.inner = down.columns
+        # The kernel takes one factor an expert.
+        self.down_factors = None if down.factors is None else down.factors[..., 0].contiguous()
 
     def __call__(
         self,
@@ -124,12 +132,13 @@ class Experts:
         shared = (
             SUMS_BYTES + WARPS * STAGES_DOWN * STAGE_BYTES + picks * matrix.units * UNIT[matrix.format] * 2
         )
-        blocks, wk = split(self.machine, -(-matrix.rows // 16), units, n, shared)
+        blocks, wk_bits = split(self.machine, -(-matrix.rows // 16), units, n, shared)
         arguments = [
             address(hidden), address(out), address(add), address(ids),
-            address(matrix.codes), address(matrix.scales), address(matrix.factors),
+            address(matrix.codes), address(matrix.scales), address(self.down_factors),
             Address(matrix.codes_bytes), Address(matrix.scales_bytes),
-            Number(picks), Number(matrix.rows), Number(matrix.columns), Number(wk),
+            Number(picks), Number(matrix.rows), Number(matrix.columns), Number(wk_bits),
+            Number(-(-(1 << PICK_BITS) // matrix.units)),
         ]  # fmt: skip
         self.machine.launch(matrix.kernel("down"), (blocks, n), THREADS, shared, arguments)
         return out
@@ -149,13 +158,18 @@ class Experts:
         matrix = self.gate_up
         slots = 1 if ids is None else ids.numel()
         shared = shared_bytes(matrix.format, matrix.units, rows)
-        blocks, wk = split(self.machine, -(-self.inner // 8), matrix.units, slots, shared)
+        blocks, wk_bits = split(self.machine, -(-self.inner // 8), matrix.units, slots, shared)
         arguments = [
             address(x), address(hidden), address(ids), address(weights),
             address(matrix.codes), address(matrix.scales), address(matrix.factors),
             Address(matrix.codes_bytes), Address(matrix.scales_bytes),
             Number(0 if matrix.factors is None else matrix.factors.shape[-1]), Number(self.inner),
             Number(KINDS[x.dtype]), Number(x.stride(0)), Number(rows), Number(picks),
-            Number(self.inner), Number(matrix.columns), Number(wk), Real(self.limit),
+            Number(self.inner), Number(matrix.columns), Number(wk_bits), Real(self.limit),
         ]  # fmt: skip
         self.machine.launch(matrix.kernel("gate_up"), (blocks, slots), THREADS, shared, arguments)
+
+
+def one_factor_each(down: Matrix) -> bool:
+    """Whether all rows of an expert have the same factor, as an NVFP4 matrix of a checkpoint has."""
+    return down.factors is None or bool((down.factors == down.factors[..., :1]).all())

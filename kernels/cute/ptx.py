@@ -96,6 +96,16 @@ def load_f32(address: Any) -> Any:
     return asm("ld.global.f32 $0, [$1];", [Float32], [address], volatile=True)
 
 
+def load_f32_if(address: Any, wanted: Any) -> Any:
+    """One float32, or 0 unless `wanted`."""
+    return asm(
+        "{ .reg .pred p; setp.ne.b32 p, $2, 0; mov.f32 $0, 0f00000000;\n@p ld.global.f32 $0, [$1]; }",
+        [Float32],
+        [address, wanted],
+        volatile=True,
+    )
+
+
 def load_u8(address: Any) -> Any:
     return asm("{ .reg .b16 h; ld.global.u8 h, [$1]; cvt.u32.u16 $0, h; }", [Int32], [address], volatile=True)
 
@@ -357,3 +367,14 @@ def shared_load_address(address: Any) -> Any:
 
 def shared_store_address(address: Any, value: Any) -> None:
     asm("st.shared.b64 [$0], $1;", [], [address, value], volatile=True)
+
+
+def swiglu(gate: Any, up: Any, limit: Any) -> Any:
+    """silu(min(gate, limit)) * clip(up, -limit, limit)."""
+    return asm(
+        "{ .reg .f32 g, u, e; min.f32 g, $1, $3; min.f32 u, $2, $3; neg.f32 e, $3; max.f32 u, u, e;\n"
+        "mul.f32 e, g, 0fBFB8AA3B; ex2.approx.f32 e, e; add.f32 e, e, 0f3F800000;\n"
+        "div.full.f32 e, g, e; mul.f32 $0, e, u; }",
+        [Float32],
+        [gate, up, limit],
+    )
