@@ -12,6 +12,18 @@ import msgspec
 
 from dsv4chat.runtime.errors import SavedCacheError
 
+__all__ = [
+    "FORMAT_VERSION",
+    "SUFFIX",
+    "SavedBranch",
+    "SavedCacheError",
+    "SavedMark",
+    "checksum",
+    "damaged",
+    "metadata",
+    "read_head",
+]
+
 FORMAT_VERSION = 1
 SUFFIX = ".safetensors"
 METADATA_KEY, CHECKSUM_KEY = "dsv4chat", "checksum"

@@ -15,6 +15,7 @@ from dsv4chat.cli.options import FiniteRange, model_options
 COMMANDS = {
     "ask": "Ask one question and print the streamed answer.",
     "bench": "Measure the runtime on this machine.",
+    "cache": "List and clear the saved caches of conversations.",
     "compare": "Compare the runtime with transformers, layer by layer.",
     "doctor": "Tell whether a model can run here, and what to do if not.",
     "eval": "Run the held-out questions through a model.",
