@@ -106,8 +106,10 @@ class Session:
             self.notices.append(str(error))
 
     def take_notices(self) -> list[str]:
-        """The sentences that have not been taken yet, about saved parts that could not be used."""
+        """What has not been told yet about saved parts that could not be used: a sentence, or none."""
         notices, self.notices = self.notices, []
+        if len(notices) > 1:
+            return [f"{notices[0]} So it is with {len(notices) - 1} more."]
         return notices
 
     # ---- a turn --------------------------------------------------------------------------------------
