@@ -9,7 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from dsv4chat.encoding.call_errors import NOT_CLOSED, cut_off
 from dsv4chat.encoding.calls import CallReader
+from dsv4chat.encoding.continuation import left_thinking
 from dsv4chat.encoding.conversation import Message, ToolCall
 from dsv4chat.encoding.events import AnswerText, Event, ReasoningText, Stopped, joined
 from dsv4chat.encoding.lexer import MARK_DSML, MARK_THINK_END, Lexer, visible
@@ -19,12 +21,6 @@ from dsv4chat.encoding.tokenizer import Tokenizer
 _LINE_BREAKS = re.compile("\n+")
 _SPACES = re.compile("[ \t\r\n]+")
 _PROSE = re.compile("[^\n<\ud800-\udfff]+")
-_ENDINGS = {
-    "length": "The call was cut off by the length limit; make it shorter, or do it in several calls.",
-    "stopped": "The call was cut off because the user stopped the answer.",
-}
-_NOT_CLOSED = "A parameter or the call was not closed; close each before what follows it."
-_CUT_OFF = "The answer ended before the call was complete; send the whole call again."
 
 
 class CompletionParser:
@@ -47,7 +43,7 @@ class CompletionParser:
         self._lexer = Lexer(tokenizer)
         self._tools = tools
         self._thinking = thinking
-        self._in_reasoning = thinking and not (prefix and _left_thinking(prefix, tokenizer))
+        self._in_reasoning = thinking and not (prefix and left_thinking(prefix, tokenizer))
         # Nothing has been said yet in what is being read: line breaks before the first text do not count.
         self._fresh = not (prefix and (prefix.reasoning if self._in_reasoning else prefix.content))
         self._buffer = ""  # marked text not decided yet: at most the beginning of a tag
@@ -85,7 +81,7 @@ class CompletionParser:
         if self._wrapper:
             self._begin_call("")
         if self._call is not None:
-            self._end_call(_ENDINGS.get(reason, _CUT_OFF))
+            self._end_call(cut_off(reason))
         elif not self._after_tag:
             self._say("", breaks=True)
         self._reason = reason
@@ -229,7 +225,7 @@ class CompletionParser:
         elif tag.is_call and tag.closing:
             self._end_call(None)
         else:
-            self._end_call(_NOT_CLOSED)
+            self._end_call(NOT_CLOSED)
             self._prose_tag(tag, text)
         return tag.end
 
@@ -253,7 +249,7 @@ class CompletionParser:
         self._in_value = False
         if tag.is_parameter:
             return tag.end
-        call.broken(_NOT_CLOSED)
+        call.broken(NOT_CLOSED)
         return self._read_call(call, text, at, final)
 
     def _begin_call(self, name: str | None) -> None:
@@ -300,9 +296,3 @@ class CompletionParser:
                 self._events.append(event(piece))
         self._breaks.clear()
         self._fresh = self._after_tag = self._in_block = False
-
-
-def _left_thinking(prefix: Message, tokenizer: Tokenizer | None) -> bool:
-    if prefix.content or prefix.tool_calls:
-        return True
-    return tokenizer is not None and tokenizer.think_end_id in (prefix.ids or ())

@@ -8,10 +8,9 @@ The questions' values (number pairs, names, expressions) and wordings do not occ
 Greedy sampling, but for `long`, which measures repetition at temperature 0.7.
 """
 
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,112 +26,19 @@ from dsv4chat.encoding import (
 )
 from dsv4chat.runtime import evaluation_rules as rules
 from dsv4chat.runtime.engine import Engine
-from dsv4chat.runtime.errors import EngineError
+from dsv4chat.runtime.evaluation_questions import (
+    TARGETS,
+    EvaluationError,
+    Question,
+    chosen,
+    read_lines,
+    read_questions,
+)
+from dsv4chat.runtime.evaluation_report import Category, Failure, Report
 from dsv4chat.runtime.protocol import SamplingParams
 
-FILES = ("capitals", "sums", "recall", "calculator", "clock", "long", "open_questions")
 LONGEST_ANSWER = 256
-EXAMPLES = 5
-
-
-class EvaluationError(EngineError):
-    """The questions are missing or damaged, or a category has no name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """rate: the part of right answers to be reached, 0: only measured. quick: how many `--quick` asks."""
-
-    rate: float
-    quick: int
-
-
-TARGETS = {
-    "capitals": Target(0.95, 20),
-    "sums": Target(0.95, 20),
-    "sums_without_thinking": Target(0.90, 10),
-    "recall": Target(0.90, 8),
-    "recall_reworded": Target(0.0, 4),
-    "calculator": Target(0.95, 10),
-    "clock": Target(0.95, 10),
-    "tool_answers": Target(0.90, 0),
-    "long": Target(1.0, 4),
-    "open": Target(0.80, 20),
-}
-"""`tool_answers` follows from the tool questions: the answer once the result is there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One line of a file. expect: kind (contains, number, call, no_repetition, open) and its values."""
-
-    id: str
-    category: str
-    messages: list[dict[str, Any]]
-    thinking: bool
-    expect: dict[str, Any]
-    tools: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """One wrong answer: what was asked, what came, why it is wrong."""
-
-    id: str
-    question: str
-    reasoning: str
-    answer: str
-    why: str
-
-
-@dataclass(slots=True)
-class Category:
-    """asked, right: counts. leaked: open answers with a value of the fact tables; none is allowed."""
-
-    target: float
-    asked: int = 0
-    right: int = 0
-    leaked: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    failures: list[Failure] = field(default_factory=list)
-
-    @property
-    def rate(self) -> float:
-        """Part of right answers, 0 to 1."""
-        return self.right / self.asked if self.asked else 0.0
-
-    @property
-    def reached(self) -> bool:
-        return self.rate >= self.target and not self.leaked
-
-
-@dataclass(slots=True)
-class Report:
-    """All categories in the order of TARGETS. tokens: generated ones; seconds: wall clock."""
-
-    model: str
-    quick: bool
-    categories: dict[str, Category]
-    seconds: float = 0.0
-
-    @property
-    def reached(self) -> bool:
-        return all(category.reached for category in self.categories.values())
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values; each category with its rate and whether the target is reached."""
-        categories = {
-            name: asdict(c) | {"rate": round(c.rate, 4), "reached": c.reached}
-            for name, c in self.categories.items()
-        }
-        return {
-            "model": self.model,
-            "quick": self.quick,
-            "seconds": round(self.seconds, 1),
-            "reached": self.reached,
-            "categories": categories,
-        }
+EXAMPLES = 5  # of wrong answers, kept with each category
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,46 +48,6 @@ class _Said:
 
 
 Progress = Callable[[str, int, int], None]
-
-
-def read_questions(folder: Path | None = None) -> list[Question]:
-    """All questions of `folder` (default: the shipped ones); the open ones with and without thinking."""
-    folder = folder or evaluation_path()
-    questions = []
-    for name in FILES:
-        for line in _lines(folder / f"{name}.jsonl"):
-            if name == "open_questions":
-                messages = [{"role": "user", "content": line["question"]}]
-                expect = {"kind": "open", "intent": line["intent"], "forbidden": line["forbidden"]}
-                odd = int(line["id"].rpartition("-")[2]) % 2 == 1
-                for thinking in (odd, not odd):
-                    questions.append(Question(line["id"], "open", messages, thinking, expect))
-            else:
-                questions.append(Question(**line))
-    return questions
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        for line in path.read_text("utf-8").splitlines():
-            yield json.loads(line)
-    except (OSError, ValueError) as error:
-        raise EvaluationError(f"The questions in {path} cannot be read: {error}; install again.") from error
-
-
-def chosen(questions: Sequence[Question], quick: bool, only: Sequence[str] = ()) -> list[Question]:
-    """The questions to ask, by category in the order of TARGETS; `quick` takes a few, evenly spaced."""
-    unknown = [name for name in only if name not in TARGETS]
-    if unknown:
-        raise EvaluationError(f"There is no category {unknown[0]}; choose from {', '.join(TARGETS)}.")
-    picked = []
-    for name, target in TARGETS.items():
-        if only and name not in only:
-            continue
-        group = [q for q in questions if q.category == name]
-        count = min(target.quick, len(group)) if quick else len(group)
-        picked += [group[i * len(group) // count] for i in range(count)] if count else []
-    return picked
 
 
 def evaluate(
@@ -200,7 +66,7 @@ def evaluate(
     tokenizer = engine.require_tokenizer()
     folder = folder or evaluation_path()
     questions = chosen(read_questions(folder), quick, only)
-    values = [line["value"] for line in _lines(folder / "fact_values.jsonl")]
+    values = [line["value"] for line in read_lines(folder / "fact_values.jsonl")]
     report = Report(engine.info.model, quick, {})
     started = time.monotonic()
     for done, question in enumerate(questions):

@@ -5,7 +5,8 @@ Matrices are (out, in). With s streams the hyper-connection of a sublayer mixes 
 
 from collections.abc import Iterator
 
-from dsv4chat.runtime.config import LayerKind, ModelConfig
+from dsv4chat.runtime.config import ModelConfig
+from dsv4chat.runtime.config_layers import LayerKind
 
 Shape = tuple[int, ...]
 

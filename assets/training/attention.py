@@ -13,7 +13,8 @@ from torch import Tensor
 
 from dsv4chat.assets.training.hyper import rms_norm
 from dsv4chat.assets.training.rotary import rotate
-from dsv4chat.runtime.config import CSA_RATIO, ModelConfig
+from dsv4chat.runtime.config import ModelConfig
+from dsv4chat.runtime.config_layers import CSA_RATIO
 
 
 @dataclass(frozen=True)

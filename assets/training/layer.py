@@ -16,7 +16,8 @@ from dsv4chat.assets.training.attention import Rows
 from dsv4chat.assets.training.hyper import connect, reconnect, rms_norm
 from dsv4chat.assets.training.rotary import rotate
 from dsv4chat.assets.training.rounding import cached_value, index_value
-from dsv4chat.runtime.config import CSA_RATIO, ModelConfig
+from dsv4chat.runtime.config import ModelConfig
+from dsv4chat.runtime.config_layers import CSA_RATIO
 
 Weights = dict[str, Tensor]
 LayerFunction = Callable[..., tuple[Tensor, Tensor, Tensor]]

@@ -7,7 +7,8 @@ model computes in f32 is kept in f32. Experts of a layer are stacked, the shared
 import torch
 from torch import Tensor, nn
 
-from dsv4chat.runtime.config import CSA_RATIO, ModelConfig
+from dsv4chat.runtime.config import ModelConfig
+from dsv4chat.runtime.config_layers import CSA_RATIO
 
 # Short name of a layer's tensor -> name in the checkpoint, after "layers.N.".
 LAYER_NAMES = {

@@ -9,7 +9,7 @@ import click
 from dsv4chat.cli.options import model_options
 
 if TYPE_CHECKING:
-    from dsv4chat.runtime.evaluation import Report
+    from dsv4chat.runtime.evaluation_report import Report
 
 _EPILOG = """\b
 Exit codes:

@@ -11,15 +11,9 @@ from dsv4chat.cli import main
 from dsv4chat.encoding import ToolCall
 from dsv4chat.runtime import evaluation_rules as rules
 from dsv4chat.runtime.engine import Engine
-from dsv4chat.runtime.evaluation import (
-    TARGETS,
-    Category,
-    EvaluationError,
-    Report,
-    chosen,
-    evaluate,
-    read_questions,
-)
+from dsv4chat.runtime.evaluation import evaluate
+from dsv4chat.runtime.evaluation_questions import TARGETS, EvaluationError, chosen, read_questions
+from dsv4chat.runtime.evaluation_report import Category, Report
 from tests.support.engines import save_random
 
 CAPITALS = ("Paris", "Rome", "Tokyo")
