@@ -6,6 +6,7 @@ The task's token follows a finished turn, so the model has read everything alrea
     title = title or fallback_title(first_message)
 """
 
+import asyncio
 import re
 import unicodedata
 from contextlib import aclosing
@@ -63,7 +64,10 @@ async def make_title(
     """
     reply = None
     try:
-        turn = title_turn(engine, tokenizer, profile, conversation, conversation_id=conversation_id)
+        # In a thread: the prompt of a long conversation takes a while.
+        turn = await asyncio.to_thread(
+            title_turn, engine, tokenizer, profile, conversation, conversation_id=conversation_id
+        )
         async with aclosing(turn.events()) as events:
             async for event in events:
                 if isinstance(event, TurnFinished) and event.reason == "stop":

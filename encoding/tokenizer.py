@@ -80,10 +80,14 @@ class Tokenizer:
     def encode_text(self, text: str) -> list[int]:
         """Ids of ordinary text; no control token is ever among them. Half surrogate pairs become U+FFFD."""
         try:
-            return self._bpe.encode(text, add_special_tokens=False).ids
+            return self._ids(text)
         except (UnicodeEncodeError, TypeError):
-            clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            return self._bpe.encode(clean, add_special_tokens=False).ids
+            return self._ids(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+    def _ids(self, text: str) -> list[int]:
+        # Unlike `encode`, a batch lets other threads run, and this one computes no offsets.
+        ids: list[int] = self._bpe.encode_batch_fast([text], add_special_tokens=False)[0].ids
+        return ids
 
     def encode(self, rendered: Rendered) -> Encoded:
         """The ids of a prompt, and the token positions of its marks."""

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from dsv4chat.encoding import Message, ToolCall
-from dsv4chat.tool_loop import RoundsUsedUp, ToolDone, ToolEvent, ToolLimits, ToolLoop, ToolRunning
+from dsv4chat.tool_events import RoundsUsedUp, ToolDone, ToolEvent, ToolRunning
+from dsv4chat.tool_loop import ToolLimits, ToolLoop
 from dsv4chat.tools import Toolbox, ToolError, tool_from_function
 from dsv4chat.tools.approval import Answer, Approvals, Policy
 

@@ -9,7 +9,8 @@ from dsv4chat.app.events import Notice
 from dsv4chat.app.tool_events import ApprovalOver, ApprovalWanted, CallChanged, CallState, ResultAdded
 from dsv4chat.encoding import Message, ToolCall
 from dsv4chat.store import MessageRecord
-from dsv4chat.tool_loop import RoundsUsedUp, ToolDone, ToolEvent, ToolLimits, ToolLoop, ToolRunning
+from dsv4chat.tool_events import RoundsUsedUp, ToolDone, ToolEvent, ToolRunning
+from dsv4chat.tool_loop import ToolLimits, ToolLoop
 from dsv4chat.tools import Toolbox, load_toolbox
 from dsv4chat.tools.approval import Answer, Approvals, Policy
 

@@ -39,6 +39,8 @@ class Question:
     profile: str | None
     model: dict[str, Any]
     sampling: dict[str, Any]
+    tools: bool = False
+    yes: bool = False
 
 
 @click.command(epilog=_EPILOG)
@@ -50,9 +52,13 @@ class Question:
     help="How hard it thinks; no effect without thinking.",
 )
 @click.option("--system", metavar="TEXT", help="The system message.")
+@click.option("--tools", is_flag=True, help="Let it use tools: calculator, clock, those of the settings.")
+@click.option("--yes", is_flag=True, help="Run tools without asking.")
 @click.option("--hide-thinking", is_flag=True, help="Do not print the thinking.")
 @click.option("--stats", is_flag=True, help="Print speed and prompt reuse afterwards, on standard error.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: prefill, token, done, error.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object a line: prefill, token, tool, done, error."
+)
 @sampling_options
 @model_options
 def ask(
@@ -60,6 +66,8 @@ def ask(
     thinking: bool,
     effort: str | None,
     system: str | None,
+    tools: bool,
+    yes: bool,
     hide_thinking: bool,
     stats: bool,
     as_json: bool,
@@ -77,7 +85,9 @@ def ask(
         raise click.ClickException("Standard output is closed, so there is nowhere to answer.")
     from dsv4chat.cli.ask_output import JsonOutput, Output, TextOutput
 
-    output: Output = JsonOutput() if as_json else TextOutput(show_thinking=not hide_thinking, stats=stats)
+    output: Output = (
+        JsonOutput() if as_json else TextOutput(show_thinking=not hide_thinking, stats=stats, tools=tools)
+    )
     names = ("model", "max_context", "device", "dtype", "kv_dtype")
     model = {name: options.pop(name) for name in names}
 
@@ -86,7 +96,7 @@ def ask(
         if not text:
             raise click.UsageError("There is nothing to ask: give a PROMPT, or pipe text in.")
         _check(model["model"] or "demo", output)
-        question = Question(text, system, thinking, effort, profile, model, options)
+        question = Question(text, system, thinking, effort, profile, model, options, tools, yes)
         return asyncio.run(_Asking(question, output).run())
 
     sys.exit(_guarded(answer, output))
@@ -144,6 +154,7 @@ class _Asking:
         self._question = question
         self._output = output
         self._turn: Any = None
+        self._tools: Any = None
         self._task: asyncio.Task[Any] | None = None
         self._interrupted = False
 
@@ -187,19 +198,41 @@ class _Asking:
             effort=question.effort if question.thinking else None,
         )
         sampling = override(model_sampling(folder), question.sampling)
-        turn = self._turn = Turn(engine, tokenizer, choice.profile, conversation, sampling=sampling)
+
+        async def say(asked: Conversation) -> Message | None:
+            return await self._say(Turn(engine, tokenizer, choice.profile, asked, sampling=sampling))
+
+        if question.tools:
+            from dsv4chat.cli.ask_tools import AskTools
+
+            self._tools = AskTools(self._output, yes=question.yes)
+            await self._tools.answer(conversation, say)
+        else:
+            await say(conversation)
+
+    async def _say(self, turn: Any) -> Any:
+        """One answer; its message, None when it did not come to its own end."""
+        from dsv4chat.turns import TurnFinished
+
+        self._turn = turn
+        end = None
         try:
             async with contextlib.aclosing(turn.events()) as events:
                 async for event in events:
                     self._output.event(event)
+                    if isinstance(event, TurnFinished) and event.reason == "stop":
+                        end = event.message
         except BaseException:
             self._output.rest(turn.rest)
             raise
+        return end
 
     def _interrupt(self) -> None:
         """Ctrl+C: end the turn after this token; a second one, or one before the turn, ends it at once."""
         if self._turn is not None and not self._interrupted:
             self._turn.stop()
+            if self._tools is not None:
+                self._tools.stop()
         elif self._task is not None:
             self._task.cancel()
         self._interrupted = True

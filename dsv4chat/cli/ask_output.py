@@ -9,6 +9,7 @@ import msgspec
 from dsv4chat.encoding import AnswerText, ReasoningText, ToolCallEnd
 from dsv4chat.encoding import Event as ParserEvent
 from dsv4chat.runtime.protocol import Loading
+from dsv4chat.tool_events import RoundsUsedUp, ToolDone, ToolEvent
 from dsv4chat.turns import TurnEvent, TurnFinished, TurnPrefill, TurnToken
 from dsv4chat.visible import visible
 
@@ -29,6 +30,8 @@ class Output(Protocol):
     def rest(self, events: tuple[ParserEvent, ...]) -> None:
         """Text that was held back when the turn broke off."""
 
+    def tool(self, event: ToolEvent) -> None: ...
+
     def error(self, kind: str, message: str) -> None: ...
 
 
@@ -38,8 +41,9 @@ class TextOutput:
     On a terminal control characters are shown, not obeyed; into a file or pipe the answer goes as it is.
     """
 
-    def __init__(self, *, show_thinking: bool, stats: bool) -> None:
+    def __init__(self, *, show_thinking: bool, stats: bool, tools: bool = False) -> None:
         self.context = 0
+        self._tools = tools
         self._show_thinking = show_thinking
         self._stats = stats
         self._out, self._err = sys.stdout, sys.stderr
@@ -79,10 +83,17 @@ class TextOutput:
                 self._thinking(event.text)
             elif isinstance(event, AnswerText):
                 self._answer(event.text)
-            elif isinstance(event, ToolCallEnd):
+            elif isinstance(event, ToolCallEnd) and not self._tools:  # otherwise `tool` tells
                 call = event.call
                 problem = "" if call.valid else f" (not valid: {call.error})"
                 self._answer(f"\n[calls {call.name}({call.arguments})]{problem}\n")
+
+    def tool(self, event: ToolEvent) -> None:
+        self._end_lines()
+        if isinstance(event, ToolDone):
+            self.notice(f"[{event.call.name}({event.call.arguments}): {event.result}]")
+        elif isinstance(event, RoundsUsedUp):
+            self.notice(f"(tools were called {event.rounds} times; now it has to answer)")
 
     def error(self, kind: str, message: str) -> None:
         self._end_lines()
@@ -195,6 +206,19 @@ class JsonOutput:
 
     def rest(self, events: tuple[ParserEvent, ...]) -> None:
         pass  # every token was a line of its own
+
+    def tool(self, event: ToolEvent) -> None:
+        if isinstance(event, ToolDone):
+            call = event.call
+            self._line(
+                event="tool",
+                id=call.id,
+                name=call.name,
+                arguments=call.arguments,
+                outcome=event.outcome,
+                result=event.result,
+                seconds=event.seconds,
+            )
 
     def error(self, kind: str, message: str) -> None:
         self._line(event="error", kind=kind, message=message)
