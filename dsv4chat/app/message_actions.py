@@ -8,7 +8,7 @@ from dsv4chat.store import MessageRecord
 
 
 class MessageActions:
-    """Carries out what `Transcript.Asked` and `BranchWanted` say; copy and notify are the screen's."""
+    """Carries out what `Transcript.Asked` and `BranchWanted` say; the callables are the screen's."""
 
     def __init__(
         self,
@@ -16,15 +16,17 @@ class MessageActions:
         composer: Composer,
         *,
         copy: Callable[[str], None],
+        look: Callable[[MessageRecord], None],
         notify: Callable[[str, str], None],
     ) -> None:
         self._session = session
         self._composer = composer
         self._copy = copy
+        self._look = look
         self._notify = notify
 
     def do(self, action: str, record: MessageRecord) -> None:
-        """One of "edit", "regenerate", "resume", "back", "on", "copy", "delete", "undo"."""
+        """One of "edit", "regenerate", "resume", "back", "on", "copy", "look", "delete", "undo"."""
         tree = self._session.tree
         match action:
             case "edit":
@@ -37,6 +39,8 @@ class MessageActions:
                 self.switch(record.id, -1 if action == "back" else 1)
             case "copy":
                 self._copy(record.content or record.reasoning or "")
+            case "look":
+                self._look(record)
             case "delete":
                 tree.delete(record.id)
             case "undo":

@@ -33,6 +33,7 @@ from dsv4chat.app.events import (
 from dsv4chat.app.live_figures import LatencyFigures, ResidualFigures
 from dsv4chat.app.prompt_history import PromptHistory
 from dsv4chat.app.session import ChatSession
+from dsv4chat.app.token_cells import live_cells
 from dsv4chat.app.tool_events import (
     ApprovalOver,
     ApprovalWanted,
@@ -86,6 +87,7 @@ class ChatPresenter:
         self._notify = notify
         self._room = ContextRoom()
         self._pieces: list[ParserEvent] = []
+        self._cells: list[TurnToken] = []
         self._tokens = 0
         self._thought = 0
         self._thought_seconds = 0.0
@@ -108,6 +110,7 @@ class ChatPresenter:
 
     def _token(self, token: TurnToken) -> None:
         self._pieces += token.events
+        self._cells.append(token)
         self._tokens += 1
         if token.kind == "reasoning":
             self._thought += 1
@@ -124,9 +127,12 @@ class ChatPresenter:
         self._status.used += tokens
         thought, self._thought = self._thought, 0
         spent, self._thought_seconds = self._thought_seconds, 0.0
-        live = self._transcript.live
+        cells, self._cells = self._cells, []
+        live, text = self._transcript.live, self._session.link.text
         if live is not None and thought:
             await live.count_thinking(thought, spent)
+        if live is not None and text is not None:
+            await live.add_cells(live_cells(cells, text.tokenizer))
         await self._transcript.feed(pieces, tokens)
 
     async def _show(self, event: ChatEvent) -> None:
@@ -158,6 +164,7 @@ class ChatPresenter:
                 self._status.activity = ""
                 await self._transcript.end(answer, rest)
             case ConversationShown(record, path, branches, seen):
+                self._status.cached = self._session.warm.bytes_of_open(self._session.warm.latest)
                 await self._transcript.show(path, branches, seen)
                 self._used(path)
                 self._title.title = record.title if record else ""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dsv4chat.app.presenter import ChatPresenter
     from dsv4chat.app.screens.conversation_screen import ConversationForm
     from dsv4chat.app.session import ChatSession
+    from dsv4chat.store import MessageRecord
 
 
 class ChatKeys(Screen[None]):
@@ -91,6 +92,21 @@ class ChatKeys(Screen[None]):
                 session.set_mode(True, effort or None)
 
         self.app.push_screen(EffortScreen(session.settings.effort), chosen)
+
+    def look_inside(self, record: "MessageRecord") -> None:
+        """Open the inspector on an answer's tokens."""
+        if self.session is not None:
+            self.run_worker(self._look_inside(self.session, record), exclusive=True, group="look")
+
+    async def _look_inside(self, session: "ChatSession", record: "MessageRecord") -> None:
+        from dsv4chat.app.looking import cells_of
+        from dsv4chat.app.screens.inspector_screen import InspectorScreen
+
+        cells = await cells_of(session, record)
+        if isinstance(cells, str):
+            self.notify(cells, severity="warning", markup=False)
+        else:
+            self.app.push_screen(InspectorScreen(cells))
 
     def action_unfold(self) -> None:
         transcript = self.query_one(Transcript)

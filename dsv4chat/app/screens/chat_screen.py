@@ -1,6 +1,7 @@
 """The chat: transcript, input, panels. This is layout and what is sent; keys are in `chat_keys.py`."""
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -111,6 +112,7 @@ class ChatScreen(ChatCommands):
 
     def attach(self, session: "ChatSession") -> None:
         """Show a session from now on."""
+        from dsv4chat.app.looking import cells_of
         from dsv4chat.app.message_actions import MessageActions
         from dsv4chat.app.presenter import ChatPresenter
         from dsv4chat.app.tool_view import ToolView
@@ -134,10 +136,12 @@ class ChatScreen(ChatCommands):
             ),
             notify=self.say,
         )
+        self.query_one(Transcript).messages.read_cells = partial(cells_of, session)
         self.message_actions = MessageActions(
             session,
             self.query_one(Composer),
             copy=self.copy_text,
+            look=self.look_inside,
             notify=self.say,
         )
         self.set_interval(1 / DRAINS_A_SECOND, self.drain)

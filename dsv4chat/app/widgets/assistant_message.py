@@ -9,8 +9,10 @@ from textual.events import Click
 from textual.widgets import Static
 
 from dsv4chat.app.styles import beside
+from dsv4chat.app.token_cells import TokenCell
 from dsv4chat.app.widgets.answer_text import AnswerText
 from dsv4chat.app.widgets.branch_mark import branch_mark, clicked_arrow
+from dsv4chat.app.widgets.coloured_answer import ColouredAnswer
 from dsv4chat.app.widgets.thinking_view import ThinkingView
 from dsv4chat.app.widgets.tool_card import ToolCard
 from dsv4chat.app.wording import milliseconds, plural, rate
@@ -44,10 +46,12 @@ class AssistantMessage(Vertical):
         *,
         live: bool = False,
         unfolded: bool = False,
+        coloured: bool = False,
     ) -> None:
         super().__init__()
         self.record = record
         self.live = live
+        self._colours = ColouredAnswer(self, coloured)
         self._branch = branch
         self._unfolded = unfolded
         self._progress = Static("", markup=False, classes="progress")
@@ -88,6 +92,17 @@ class AssistantMessage(Vertical):
 
     def on_click(self, event: Click) -> None:
         clicked_arrow(event, self.record.id, self)
+
+    async def add_cells(self, cells: Sequence[TokenCell]) -> None:
+        """The tokens behind what `feed` is given, in their order."""
+        await self._colours.add(cells)
+
+    async def set_coloured(self, coloured: bool, cells: Sequence[TokenCell] = ()) -> None:
+        """Show tokens coloured by surprise instead of the finished text, or no more.
+
+        cells: its tokens from the history; of one that is being written those it had before.
+        """
+        await self._colours.set(coloured, cells)
 
     def set_branch(self, branch: Branch | None) -> None:
         """Where it stands among the branches at its place."""
@@ -157,6 +172,7 @@ class AssistantMessage(Vertical):
         if self._thinking is None:
             self.progress("")
             self._thinking = ThinkingView(live=True, unfolded=self._unfolded)
+            self._thinking.show_tokens(self._colours.of("reasoning"))
             await self.mount(self._thinking, after=self._progress)
         return self._thinking
 
@@ -168,6 +184,7 @@ class AssistantMessage(Vertical):
         if self._answer is None:
             await self._close_thinking()
             self._answer = AnswerText()
+            self._answer.display = not self._colours.on
             await self.mount(self._answer, before=self._outcome)
         await self._answer.write(text)
 

@@ -19,6 +19,7 @@ from dsv4chat.app.wording import plural
 if TYPE_CHECKING:
     # The widgets of messages bring Markdown and the history along: not before the first paint.
     from dsv4chat.app.widgets.assistant_message import AssistantMessage
+    from dsv4chat.app.widgets.messages import ReadCells
     from dsv4chat.store import Branch, MessageRecord
 
 FIRST = 8  # messages mounted when a conversation is opened
@@ -37,7 +38,8 @@ class MessageList(Vertical):
         self.records: list[MessageRecord] = []
         self.branches: Mapping[int, Branch] = {}
         self.first = self.last = 0
-        self.unfolded = False
+        self.unfolded = self.coloured = False
+        self.read_cells: ReadCells | None = None
         self.live: AssistantMessage | None = None
         self._welcome = welcome
         self._earlier = Static("", markup=False, classes="elsewhere")
@@ -200,6 +202,7 @@ class MessageList(Vertical):
                 record,
                 self.branches.get(record.id),
                 unfolded=self.unfolded,
+                coloured=self.coloured,
                 live=live and number == end - 1,
             )
             for number, record in enumerate(self.records[start:end], start)
@@ -210,6 +213,21 @@ class MessageList(Vertical):
             await self.mount(*widgets, after=self._earlier)
         else:
             await self.mount(*widgets, before=before)
+        if self.coloured:
+            self._colour([widget for widget in widgets if widget is not self.live])
+
+    def set_coloured(self, coloured: bool) -> None:
+        """Colour tokens by surprise, also of answers to come, or no more."""
+        self.coloured = coloured
+        self._colour(self.mounted)
+
+    def _colour(self, widgets: Sequence[Widget]) -> None:
+        from dsv4chat.app.widgets.messages import set_coloured
+
+        read = self.read_cells
+        if read is not None:
+            for widget in widgets:
+                self.run_worker(set_coloured(widget, self.coloured, read), group="colours")
 
     def _show_branches(self) -> None:
         from dsv4chat.app.widgets.messages import as_message

@@ -1,15 +1,20 @@
 """The thinking of an answer: one live line, and on demand the text below it, in a box of bounded height."""
 
+from collections.abc import Sequence
+
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import Click
 from textual.message import Message
 from textual.reactive import reactive
+from textual.widget import Widget
 from textual.widgets import Static
 
 from dsv4chat.app.styles import beside
+from dsv4chat.app.token_cells import TokenCell
 from dsv4chat.app.widgets.growing_text import GrowingText
+from dsv4chat.app.widgets.token_text import TokenText
 from dsv4chat.app.wording import plural, seconds
 
 
@@ -49,6 +54,8 @@ class ThinkingView(Vertical):
         self._header = Static("", markup=False, classes="header")
         self._body: VerticalScroll | None = None
         self._text: GrowingText | None = None
+        self._cells: list[TokenCell] | None = None
+        self._tokens_shown: TokenText | None = None
         self.set_reactive(ThinkingView.unfolded, unfolded)
 
     def compose(self) -> ComposeResult:
@@ -69,6 +76,19 @@ class ThinkingView(Vertical):
         self._parts.append(text)
         if self._text is not None:
             self._text.append(text)
+
+    def add_cells(self, cells: Sequence[TokenCell]) -> None:
+        """The tokens behind what `add` is given; drawn if they are what is shown."""
+        if self._cells is not None:
+            self._cells += cells
+            if self._tokens_shown is not None:
+                self._tokens_shown.append(cells)
+
+    def show_tokens(self, cells: Sequence[TokenCell] | None) -> None:
+        """Show tokens coloured by surprise where the text is shown; None: the text again."""
+        self._cells = None if cells is None else list(cells)
+        if self._body is not None:
+            self.run_worker(self._refill(), exclusive=True)
 
     def count(self, tokens: int, spent: float) -> None:
         """`tokens` more tokens, which took `spent` seconds."""
@@ -92,15 +112,28 @@ class ThinkingView(Vertical):
         if unfolded and self._body is None:
             await self._unfold()
         elif not unfolded and self._body is not None:
-            body, self._body, self._text = self._body, None, None
+            body, self._body, self._text, self._tokens_shown = self._body, None, None, None
             await body.remove()
         self._show_header()
 
     async def _unfold(self) -> None:
-        self._text = GrowingText(self.text)
-        self._body = VerticalScroll(self._text, can_focus=True)
+        self._body = VerticalScroll(self._filling(), can_focus=True)
         await self.mount(self._body)
         self._body.anchor()
+
+    async def _refill(self) -> None:
+        body = self._body
+        if body is not None:
+            with self.app.batch_update():
+                await body.remove_children()
+                await body.mount(self._filling())
+
+    def _filling(self) -> Widget:
+        if self._cells is None:
+            self._text, self._tokens_shown = GrowingText(self.text), None
+            return self._text
+        self._text, self._tokens_shown = None, TokenText(self._cells)
+        return self._tokens_shown
 
     def _show_header(self) -> None:
         mark = "▾" if self.unfolded else "▸"

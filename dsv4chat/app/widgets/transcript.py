@@ -39,6 +39,8 @@ class Transcript(VerticalScroll, can_focus=True):
         Binding("right,l", "ask('on')", "›", id="branch_on", tooltip="The branch after"),
         Binding("y", "ask('copy')", "Copy", id="copy_message"),
         Binding("t", "toggle", "Thinking", show=False, id="fold", tooltip="Fold or unfold its thinking"),
+        Binding("i,enter", "ask('look')", "Look inside", id="look", tooltip="Into every token of an answer"),
+        Binding("s", "colour", "Colours", show=False, id="colour", tooltip="Colour tokens by surprise"),
         Binding("d", "ask('delete')", "Delete", id="delete", tooltip="With all that follows"),
         Binding("u", "ask('undo')", "Undo", show=False, id="undo"),
     ]
@@ -206,6 +208,9 @@ class Transcript(VerticalScroll, can_focus=True):
         record = self.selected_record
         if record is not None:
             self.post_message(self.Asked(action, record))
+
+    def action_colour(self) -> None:
+        self.messages.set_coloured(not self.messages.coloured)
 
     def action_toggle(self) -> None:
         from dsv4chat.app.widgets.messages import toggle_unfolded
