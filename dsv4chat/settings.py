@@ -22,7 +22,7 @@ from dsv4chat.settings_file import settings_path
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class AppearanceSettings(_Section):
@@ -54,9 +54,9 @@ class EngineSettings(_Section):
     """How the cache stores keys and values."""
     max_context: int | None = Field(default=None, ge=1)
     """The most tokens a conversation may have; unset: what the model was made for, as memory allows."""
-    cache_memory: float = Field(default=2.0, ge=0, allow_inf_nan=False)
+    cache_memory: float = Field(default=2.0, ge=0)
     """GB of main memory for the caches of conversations that are not open; what is beyond goes to disk."""
-    cache_disk: float = Field(default=8.0, ge=0, allow_inf_nan=False)
+    cache_disk: float = Field(default=8.0, ge=0)
     """GB of disk for saved caches; those used longest ago are removed."""
 
 

@@ -22,6 +22,8 @@ from dsv4chat.encoding import EncodingError, Profile, Tokenizer, detect_profile
 from dsv4chat.engine_process import EngineDied, EngineFailed, Hang
 from dsv4chat.runtime.protocol import Load, Ready
 
+LOADING_SECONDS = 30.0  # of silence that a load may take
+
 
 @dataclass(frozen=True)
 class TextSide:
@@ -129,6 +131,8 @@ class EngineLink:
         if self.state not in ("loading", "ready") or engine is None:
             return
         stalled = engine.stalled
+        if stalled is not None and self.state == "loading" and stalled.seconds < LOADING_SECONDS:
+            return  # large libraries are being brought in, during which nothing else can run
         if stalled is not None:
             self._stalled = True
             self.hangs(_how(stalled))

@@ -33,6 +33,7 @@ class WarmCaches:
         self._session = session
         self.latest: tuple[ConversationCache, ...] = ()
         self._unsaved: set[str] = set()
+        self._forgotten: set[str] = set()
         self._quiet_since = 0.0
         self._working: asyncio.Task[None] | None = None
         self._measured = True
@@ -56,6 +57,7 @@ class WarmCaches:
 
     async def opened(self) -> None:
         """Bring the open conversation's cache back, ahead of its next turn."""
+        self._drop()
         engine, record = self._engine(), self._session.record
         if engine is None or record is None or not self._session.path:
             return
@@ -89,12 +91,10 @@ class WarmCaches:
         return 0
 
     def forget(self, conversation: int) -> None:
-        """A conversation was deleted: what it said must not stay in a file."""
+        """A conversation was deleted: what it said must not stay in a file, also if no engine runs now."""
         self._unsaved.discard(str(conversation))
-        engine = self._engine()
-        if engine is not None:
-            with suppress(EngineFailed, EngineDied):
-                engine.drop(str(conversation))
+        self._forgotten.add(str(conversation))
+        self._drop()
 
     async def leave(self) -> None:
         """Save what is not saved yet, because the app is being left."""
@@ -108,6 +108,13 @@ class WarmCaches:
         """The engine, if it is ready and has a folder to save to."""
         link = self._session.link
         return link.engine if link.state == "ready" and link.saves else None
+
+    def _drop(self) -> None:
+        engine = self._engine()
+        while engine is not None and self._forgotten:
+            conversation = self._forgotten.pop()
+            with suppress(EngineFailed, EngineDied):
+                engine.drop(conversation)
 
     async def _save(self) -> None:
         while self._unsaved:

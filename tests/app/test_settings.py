@@ -31,6 +31,8 @@ def test_a_file_and_then_the_environment_win(tmp_path: Path, monkeypatch: pytest
         ("[chat]\nthinking = 5\n", "chat.thinking"),
         ("[chat]\nunknown = 1\n", "chat.unknown"),
         ("[sampling]\ntop_p = 2.0\n", "sampling.top_p"),
+        ("[sampling]\ntemperature = nan\n", "sampling.temperature"),
+        ("[engine]\ncache_memory = inf\n", "engine.cache_memory"),
         ("not toml at all [", "settings.toml"),
     ],
 )

@@ -4,10 +4,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
-from dsv4chat.app.events import CachesMeasured, Notice
+from dsv4chat.app.assembly import build_session
+from dsv4chat.app.events import CachesMeasured, HistoryInMemory, Notice
+from dsv4chat.app.options import ChatOptions
 from dsv4chat.app.session import ChatSession
 from dsv4chat.app.warm_caches import IDLE_SECONDS
+from dsv4chat.cli import main
 from dsv4chat.engine_process import EngineFailed, Hang
 from dsv4chat.runtime.protocol_conversations import ConversationCache
 from tests.support.app_parts import Parts, Ticks, wait_for
@@ -115,6 +119,24 @@ async def test_another_conversation_is_brought_back_when_it_is_opened(tmp_path: 
     assert sorted(parts.engine.caches.saved) == ["1", "2"]
 
 
+@pytest.mark.parametrize("running", [True, False])
+async def test_a_deleted_conversation_leaves_no_cache(tmp_path: Path, running: bool) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    await ask(session, "Capital?")
+    if not running:
+        parts.engine.die()
+        await session.look_after()
+        await wait_for(lambda: session.link.state == "down")
+    session.warm.forget(1)
+    if not running:
+        session.start_engine()
+        await wait_for(lambda: session.can_send)
+    await wait_for(lambda: parts.engine.dropped == ["1"])
+    await session.close()
+    assert parts.engine.caches.saved == []
+
+
 async def test_what_could_not_be_used_is_told(tmp_path: Path) -> None:
     parts = saving(tmp_path)
     session = await ready(parts)
@@ -165,3 +187,31 @@ async def test_a_message_starts_an_engine_that_is_gone_and_is_answered(tmp_path:
     await ask(session, "Capital?")
     assert session.path[-1].content == "Paris."
     await session.close()
+
+
+def test_flag_and_settings_say_how_much_memory_caches_may_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DSV4CHAT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DSV4CHAT_ENGINE__CACHE_MEMORY", "1.5")
+    monkeypatch.setenv("DSV4CHAT_ENGINE__CACHE_DISK", "0.25")
+    load = build_session(ChatOptions()).link._load
+    assert (load.cache_memory, load.cache_disk) == (1_500_000_000, 250_000_000)
+    assert load.cache_folder == str(tmp_path / "home" / "cache" / "conversations")
+    assert build_session(ChatOptions(cache_memory=0.0)).link._load.cache_memory == 0
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DSV4CHAT_HOME", str(tmp_path / "file"))
+    session = build_session(ChatOptions())
+    assert session.link.saves is None
+    (told,) = session.events
+    assert isinstance(told, HistoryInMemory)
+    assert "DSV4CHAT_HOME" in told.sentence
+
+
+def test_the_command_line_takes_the_flag_and_refuses_what_is_no_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+    monkeypatch.setattr("dsv4chat.app.run", lambda **options: given.append(options["cache_memory"]) or 0)
+    assert CliRunner().invoke(main, ["--cache-memory", "0.5"]).exit_code == 0
+    assert given == [0.5]
+    for wrong in ("-1", "nan", "inf", "much"):
+        assert CliRunner().invoke(main, ["--cache-memory", wrong]).exit_code == 2
