@@ -1,0 +1,79 @@
+"""The layouts the kernels read, element by element, and the number facts their decoding rests on."""
+
+import pytest
+import torch
+
+from dsv4chat.kernels.codes import E2M1_VALUES
+from dsv4chat.kernels.cute.arrange import linear_scales, matrix, quad_scales
+from dsv4chat.kernels.fp8 import FP8Weight
+from dsv4chat.kernels.mxfp4 import MXFP4Weight
+from dsv4chat.kernels.nvfp4 import NVFP4Weight
+from dsv4chat.kernels.packed import pack
+
+
+@pytest.mark.parametrize("columns", [32, 256, 512, 800, 1536])
+def test_a_lane_finds_the_scales_of_its_two_chunks_together(columns):
+    blocks = columns // 16
+    scales = torch.randint(0, 127, (3, blocks), dtype=torch.uint8).view(torch.float8_e4m3fn)
+    quads, raw = quad_scales(scales), scales.view(torch.uint8)
+    assert quads.shape == (3, -(-columns // 256) * 16)
+    for unit in range(quads.shape[1] // 16):
+        for lane in range(4):
+            for chunk in range(2):
+                for half in range(2):
+                    block = unit * 16 + (chunk * 4 + lane) * 2 + half  # a chunk is 32 columns, two blocks
+                    here = quads[:, unit * 16 + lane * 4 + chunk * 2 + half]
+                    expected = raw[:, block] if block < blocks else torch.zeros(3, dtype=torch.uint8)
+                    assert torch.equal(here, expected)
+    assert torch.equal(linear_scales(quads, blocks).view(torch.uint8), raw)
+
+
+def test_a_matrix_shares_its_codes_and_keeps_a_factor_a_row():
+    (packed,) = pack([NVFP4Weight.quantize(torch.randn(20, 64)), NVFP4Weight.quantize(torch.randn(4, 64) * 9)])
+    ready = matrix(packed)
+    assert ready.codes.data_ptr() == packed.codes.data_ptr()
+    assert (ready.rows, ready.columns, ready.exact, ready.units) == (24, 64, False, 1)
+    assert torch.equal(ready.factors, packed.row_factor)
+    assert ready.kernel("linear") == "linear_nvfp4_ragged"
+
+
+def test_tile_scales_become_float32_factors():
+    weight = FP8Weight.quantize(torch.randn(256, 384))
+    (packed,) = pack([weight])
+    ready = matrix(packed)
+    assert ready.scales.dtype == torch.float32
+    assert torch.equal(ready.scales, weight.factors())
+    assert ready.kernel("down") == "down_fp8"
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [
+        torch.randn(8, 64),  # float32
+        MXFP4Weight.quantize(torch.randn(8, 64)),
+        NVFP4Weight.quantize(torch.randn(8, 48)),  # not a multiple of a chunk
+        torch.randn(8, 60).bfloat16(),
+    ],
+    ids=["float32", "mxfp4", "nvfp4 of 48 columns", "bfloat16 of 60 columns"],
+)
+def test_what_no_kernel_takes_is_left_to_pytorch(weight):
+    (packed,) = pack([weight])
+    assert matrix(packed) is None
+
+
+def test_a_code_moved_into_a_byte_is_an_e4m3_number():
+    """Hopper's decoding: magnitude to bits 2..4, sign to bit 7, is 2^-6 times the value."""
+    codes = torch.arange(16, dtype=torch.uint8)
+    values = torch.tensor([*E2M1_VALUES, *(-value for value in E2M1_VALUES)])
+    moved = ((codes & 7) << 2 | (codes & 8) << 4).view(torch.float8_e4m3fn)
+    assert torch.equal(moved.float() * 64, values)
+
+
+def test_codes_times_scales_are_exact_halves():
+    """The products the tensor cores get, in the kernels' units: 2^-14 of the true ones, subnormal or not."""
+    codes = torch.tensor(E2M1_VALUES) * 2.0**-6
+    byte = torch.arange(127, dtype=torch.int16)
+    scales = (byte << 7).view(torch.float16)  # what PRMT and a shift make of an E4M3 byte
+    assert torch.equal(scales.float() * 2.0**8, byte.to(torch.uint8).view(torch.float8_e4m3fn).float())
+    exact = codes[:, None].double() * scales.double()
+    assert torch.equal(exact.half().double(), exact)
