@@ -32,6 +32,7 @@ types: $(VENV)/.dev-installed
 
 screenshots: $(VENV)/.dev-installed
 	$(BIN)/python docs/screenshots.py
+	$(BIN)/python docs/cache_picture.py
 
 wheel: $(VENV)/.dev-installed
 	$(BIN)/python -m build --wheel

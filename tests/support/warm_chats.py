@@ -87,8 +87,7 @@ class WarmChats:
         self.limited = limited
         self.rng = random.Random(seed)
         self.chats = [Chat("a")]
-        self.chat = self.chats[0]
-        self.turns = 0
+        self.chat = self.live = self.chats[0]
         self._start()
 
     def _start(self) -> None:
@@ -140,7 +139,6 @@ class WarmChats:
 
     def switch(self, number: int) -> None:
         """To another chat, which may be a new one or a branch: a chat's messages up to some point."""
-        self.chat.leave()
         number %= len(self.chats) + 1
         if number == len(self.chats) and len(self.chats) < 3:
             self.chats.append(Chat("abc"[number]))
@@ -257,7 +255,9 @@ class WarmChats:
 
     def _feed(self, ids: list[int], boundaries: list[int], *, most: int, stop_after: int | None) -> list[Any]:
         """One turn of the engine, all of its logits compared, all of its prefill accounted for."""
-        self.turns += 1
+        if self.live is not self.chat:
+            self.live.leave()
+            self.live = self.chat
         self.recording.outputs.clear()
         asked = iter(range(10_000))
         params = SamplingParams(seed=self.rng.randrange(2**32), max_tokens=most)
