@@ -32,11 +32,8 @@ def forget(session: "ChatSession", turns: int | None = None) -> str:
         return "There is only one turn, and that one stays."
     dropped = min(len(begins) // 2 if turns is None else turns, len(begins) - 1)
     session.set_settings(replace(session.settings, start=begins[dropped].id))
-    verb = "is" if dropped == 1 else "are"
-    return (
-        f"The oldest {plural(dropped, 'turn')} {verb} left out from now on and {verb} still here to read; "
-        "/forget 0 brings back all."
-    )
+    which = "The oldest turn is" if dropped == 1 else f"The oldest {plural(dropped, 'turn')} are"
+    return f"{which} left out from now on but can still be read; /forget 0 brings back all."
 
 
 def questions(path: Sequence[MessageRecord]) -> list[MessageRecord]:

@@ -9,6 +9,7 @@ from dsv4chat.app.events import Notice
 from dsv4chat.app.forgetting import forget
 from dsv4chat.encoding import Message
 from dsv4chat.engine_process import EngineFailed
+from dsv4chat.runtime.protocol_conversations import ConversationCache
 from dsv4chat.store import ConversationSettings, open_history
 from tests.support.app_parts import Parts, screen_text, wait_for, wait_until
 from tests.support.chat import answered, chat, say
@@ -68,7 +69,7 @@ async def test_forgotten_turns_are_left_out_of_the_prompt_and_stay_in_the_histor
         await ask(session, f"Question {number}")
     session.events.clear()
     said = forget(session)
-    assert said.startswith("The oldest 2 turns are left out from now on and are still here to read;")
+    assert said.startswith("The oldest 2 turns are left out from now on but can still be read;")
     await wait_for(lambda: not session._tasks)
     (cost,) = [event.sentence for event in session.events if isinstance(event, Notice)]
     kept = [
@@ -122,13 +123,27 @@ async def test_the_newest_turn_always_stays(tmp_path: Path, turns: int | None, a
 async def test_the_command_takes_a_number_and_the_caches_can_be_looked_at(tmp_path: Path) -> None:
     parts = Parts(tmp_path, Script(["a</think>b"] * 3))
     async with chat(parts) as (app, pilot):
+        parts.engine.caches.figures = [
+            ConversationCache(
+                conversation="1",
+                tokens=1234,
+                branches=3,
+                live_bytes=1_000_000,
+                memory_bytes=200_000,
+                disk_bytes=1_100_000,
+            )
+        ]
         for number in range(2):
             await say(pilot, "Hello")
             await answered(pilot, app, number + 1)
+        await wait_until(pilot, lambda: "cache 1.2 MB" in screen_text(app))
         await say(pilot, "/forget one")
         await wait_until(pilot, lambda: "/forget takes a number of turns, not 'one'." in screen_text(app))
         app.screen.query_one("Composer").clear()  # type: ignore[attr-defined]
         await say(pilot, "/forget 1")
-        await wait_until(pilot, lambda: "The oldest 1 turn is left out" in screen_text(app))
+        await wait_until(pilot, lambda: "The oldest turn is left out" in screen_text(app))
         await say(pilot, "/caches")
         await wait_until(pilot, lambda: "Caches of conversations" in screen_text(app))
+        (line,) = [line for line in screen_text(app).splitlines() if "1,234" in line]
+        assert line.split()[1:7] == ["Hello", "1,234", "3", "1.0", "MB", "200"]
+        assert "1.1 MB" in line

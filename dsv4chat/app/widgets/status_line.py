@@ -51,7 +51,7 @@ class StatusLine(Widget):
         if self.warning:
             left.append((f"  {self.warning}", "warning"))
         right: list[tuple[str, str]] = []
-        if self.cached and width >= 90:
+        if self.cached and width >= 70:
             right.append((f"cache {size(self.cached)}  ", "quiet"))
         if self.room:
             near = self.used >= NEARLY_FULL * self.room
