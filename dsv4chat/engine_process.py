@@ -244,7 +244,8 @@ class EngineProcess:
         number, answer = self._started().question()
         try:
             self._send(request(number))
-            return await answer
+            result: Pong | CacheAnswer = await answer
+            return result
         finally:
             answer.cancel()
 
