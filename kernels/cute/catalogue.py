@@ -20,6 +20,8 @@ OTHERS = (
     "rows",
     "index_scores",
     "index_choose",
+    "sampler_scan",
+    "sampler_end",
 )
 
 SOURCES = (
@@ -34,6 +36,7 @@ SOURCES = (
     "ptx.py",
     "router_kernel.py",
     "rows_kernel.py",
+    "sampler_kernel.py",
     "target.py",
 )
 

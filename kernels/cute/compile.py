@@ -48,6 +48,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         linear_kernel,
         router_kernel,
         rows_kernel,
+        sampler_kernel,
     )
 
     function, addresses, numbers, reals = {
@@ -60,6 +61,8 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         "attention_merge": (attention_kernel.merge, 5, 2, 0),
         "router": (router_kernel.router, 6, 2, 1),
         "rows": (rows_kernel.rows, 25, 3, 1),
+        "sampler_scan": (sampler_kernel.scan, 7, 2, 0),
+        "sampler_end": (sampler_kernel.end, 16, 4, 0),
         "index_scores": (indexer_kernel.scores, 6, 1, 1),
         "index_choose": (indexer_kernel.choose, 3, 2, 0),
     }[family(name)]

@@ -8,7 +8,17 @@ from torch import Tensor
 
 from dsv4chat.kernels import step_index, step_rows
 from dsv4chat.kernels import step_operations as plain
-from dsv4chat.kernels.cute import attending, builder, connection, indexing, products, routing, rows, store
+from dsv4chat.kernels.cute import (
+    attending,
+    builder,
+    connection,
+    indexing,
+    products,
+    routing,
+    rows,
+    sampling,
+    store,
+)
 from dsv4chat.kernels.cute.arrange import matrix
 from dsv4chat.kernels.cute.driver import DriverError
 from dsv4chat.kernels.cute.machine import Machine, architecture_of
@@ -99,6 +109,12 @@ class Operations:
         if self.machine is None or not indexing.fits(sizes, format):
             return step_index.Index(sizes, format)
         return indexing.Index(self.machine, sizes)
+
+    def sampling(self, vocab: int) -> sampling.Sampling | None:
+        """The end of a step; None where PyTorch has to do it."""
+        if self.machine is None or not sampling.Sampling.fits(vocab):
+            return None
+        return sampling.Sampling(self.machine)
 
 
 def operations(

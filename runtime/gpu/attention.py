@@ -69,10 +69,14 @@ class StepAttention:
         blocks = None if cache.blocks is None or count == 0 else cache.blocks.stored[:count]
         out = attend(query, moment.rotation, now.position, cache.ring, blocks, chosen)
         sections.end("attention: softmax")
-        low = self.wo_a(out.to(x.dtype))
-        result = self.wo_b(low.to(x.dtype))
+        low = self.wo_a(self._input(out, x))
+        result = self.wo_b(self._input(low, x))
         sections.end("attention: output projections")
         return result
+
+    def _input(self, value: Tensor, x: Tensor) -> Tensor:
+        """A product's input: the kernels take any type, PyTorch's operations that of x."""
+        return value.to(x.dtype) if self._operations.machine is None else value
 
     def _for_storage(self, cache: LayerCache) -> tuple[CacheRows, Attend, Index | None]:
         """The operations for the format of a cache's rows."""

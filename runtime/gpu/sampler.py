@@ -33,9 +33,15 @@ def choose(logits: Tensor, state: StepState, kind: Kind) -> tuple[Tensor, Tensor
     """From logits (vocab,) float32: the id (1,) int64, what became of it (1,) int64, and what is reported:
     (1 + 2 * ALTERNATIVES,) float64, the log-probability and the most probable ids and theirs.
     """
+    chosen = token_of(logits, state, kind)
     row = logits.double()
-    largest = row.amax(0, keepdim=True)
-    total = row.logsumexp(0, keepdim=True)
+    largest, total = row.amax(0, keepdim=True), row.logsumexp(0, keepdim=True)
+    return chosen, _outcome(largest, chosen, state), _report(logits, row, total, chosen)
+
+
+def token_of(logits: Tensor, state: StepState, kind: Kind) -> Tensor:
+    """The chosen id alone, (1,) int64."""
+    row = logits.double()
     penalised = torch.where(row > 0, row / state.penalty, row * state.penalty)
     penalised = torch.where(state.counts[: row.shape[0]] > 0, penalised, row)
     if kind == "greedy":
@@ -45,8 +51,7 @@ def choose(logits: Tensor, state: StepState, kind: Kind) -> tuple[Tensor, Tensor
         if kind == "nucleus":
             probabilities = _cut(probabilities, state)
         chosen = _draw(probabilities, state.draws.index_select(0, state.number % DRAWS))
-    chosen = chosen.clamp(0, row.shape[0] - 1)
-    return chosen, _outcome(largest, chosen, state), _report(logits, row, total, chosen)
+    return chosen.clamp(0, row.shape[0] - 1)
 
 
 def _cut(probabilities: Tensor, state: StepState) -> Tensor:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
+from dsv4chat.kernels.cute.sampling import TurnState
 from dsv4chat.runtime.gpu.draws import uniforms
 from dsv4chat.runtime.protocol import SamplingParams
 
@@ -21,7 +22,7 @@ class StepState:
 
     token, position: int64. alive: bool. number: int64, of the turn's step, 0 for its first token.
     history: (context + 1,) int32, the ids by position. counts: (vocab,) int32, how often each id is among the
-    last `window` ids. draws: (DRAWS,) float64, of the steps from the last multiple of DRAWS on.
+    last `window` ids, `token` included. draws: (DRAWS,) float64, of the steps from a multiple of DRAWS on.
     stops: (vocab,) bool. temperature, top_p, min_p, penalty: float64; top_k, window: int64.
     """
 
@@ -41,6 +42,17 @@ class StepState:
             zeros(1, dtype=torch.float64) for _ in range(4)
         )
         self._seed, self._draws_from = 0, -1
+        self.turn = TurnState(
+            self.token,
+            self.position,
+            self.number,
+            self.alive,
+            self.history,
+            self.counts,
+            self.stops,
+            self.window,
+            self.penalty,
+        )
 
     def begin(
         self, ids: Sequence[int], params: SamplingParams, stops: Collection[int], number: int = 0
@@ -49,9 +61,9 @@ class StepState:
         seed.
         """
         position, vocab = len(ids) - 1, self.counts.shape[0]
-        first = max(0, position - params.penalty_window)
-        recent = torch.tensor(ids[first:position], dtype=torch.int64, device=self.device)
-        self.history[first:position] = recent.to(torch.int32)
+        first = max(0, len(ids) - params.penalty_window)
+        recent = torch.tensor(ids[first:], dtype=torch.int64, device=self.device)
+        self.history[first : len(ids)] = recent.to(torch.int32)
         self.counts.zero_().index_add_(0, recent, torch.ones_like(recent, dtype=torch.int32))
         self.stops.zero_()
         inside = [token for token in stops if token < vocab]
@@ -77,15 +89,6 @@ class StepState:
             self.draws.copy_(uniforms(self._seed, first, DRAWS, self.device))
             self._draws_from = first
 
-    def feed(self) -> None:
-        """Enter `token` into the history and the counts. Part of the step."""
-        alive = self.alive.to(torch.int32)
-        self.history.index_copy_(0, self.position, self.token.to(torch.int32))
-        self.counts.index_add_(0, self.token, alive)
-        leaving = self.position - self.window
-        left = self.history.index_select(0, leaving.clamp(min=0)).long()
-        self.counts.index_add_(0, left, -alive * (leaving >= 0))
-
     def advance(self, chosen: Tensor, goes_on: Tensor) -> None:
         """The step's end. chosen: (1,) int64; goes_on: (1,) bool, whether it will be fed."""
         self.position += self.alive
@@ -93,3 +96,12 @@ class StepState:
         goes_on = goes_on & self.alive
         self.token.copy_(torch.where(goes_on, chosen, self.token))
         self.alive.copy_(goes_on)
+        self._enter(goes_on.to(torch.int32))
+
+    def _enter(self, one: Tensor) -> None:
+        """The token that will be fed into the history and the counts; one: (1,) int32, 0 if there is none."""
+        self.history.index_copy_(0, self.position, self.token.to(torch.int32))
+        self.counts.index_add_(0, self.token, one)
+        leaving = self.position - self.window
+        left = self.history.index_select(0, leaving.clamp(min=0)).long()
+        self.counts.index_add_(0, left, -one * (leaving >= 0))

@@ -19,7 +19,7 @@ from dsv4chat.runtime.gpu.moe import StepMoE
 from dsv4chat.runtime.gpu.now import Now
 from dsv4chat.runtime.gpu.projections import Projections
 from dsv4chat.runtime.gpu.record import Records
-from dsv4chat.runtime.gpu.sampler import CHOSEN, Kind, choose
+from dsv4chat.runtime.gpu.sampler import CHOSEN, Kind, choose, token_of
 from dsv4chat.runtime.gpu.sections import Sections
 from dsv4chat.runtime.gpu.state import StepState
 from dsv4chat.runtime.hyper_connections import HyperConnection
@@ -49,6 +49,7 @@ class DecodeStep:
         self.layers = [StepLayer(block, operations) for block in model.layers]
         self.into_head = operations.connection(weights_of(model.head_connection, model.norm, model.config))
         self.lm_head = Projections(operations, [model.lm_head])
+        self.sampling = operations.sampling(model.config.vocab_size)
 
     @torch.inference_mode()
     def forward(
@@ -109,7 +110,6 @@ class DecodeStep:
         """The whole step: feed, choose, report, and make `state` ready for the next."""
         sections = sections or Sections()
         sections.begin()
-        state.feed()
         logits, residual = self.forward(cache, state, bucket, sections)
         self._choose(logits, residual, state, records, kind, vocab_limit)
         sections.end("sampling, record")
@@ -123,7 +123,12 @@ class DecodeStep:
         kind: Kind,
         vocab_limit: int | None,
     ) -> None:
-        chosen, outcome, report = choose(logits[0, :vocab_limit], state, kind)
+        row = logits[0, :vocab_limit]
+        if self.sampling is not None:
+            given = None if kind == "greedy" else token_of(row, state, kind)
+            self.sampling(row, given, residual, state.turn, records.host)
+            return
+        chosen, outcome, report = choose(row, state, kind)
         records.write(state.number, outcome, chosen, report, residual)
         state.advance(chosen, outcome == CHOSEN)
 

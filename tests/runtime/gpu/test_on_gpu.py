@@ -6,16 +6,21 @@ import pytest
 import torch
 
 from dsv4chat.assets import demo_path
+from dsv4chat.kernels.cute.sampling import Sampling
 from dsv4chat.runtime.cache import KVCache
 from dsv4chat.runtime.checkpoint import Checkpoint
 from dsv4chat.runtime.engine import Engine
+from dsv4chat.runtime.gpu import sampler
 from dsv4chat.runtime.gpu.decoding import Decoding
 from dsv4chat.runtime.gpu.loading import PackedLoader
+from dsv4chat.runtime.gpu.record import Records
+from dsv4chat.runtime.gpu.state import StepState
 from dsv4chat.runtime.gpu.step import DecodeStep
 from dsv4chat.runtime.model import Model
 from dsv4chat.runtime.opening import step_operations
 from dsv4chat.runtime.protocol import SamplingParams
 from dsv4chat.runtime.random_weights import random_source
+from dsv4chat.runtime.sampler import sample
 from tests.support.memory_source import random_ids
 
 pytestmark = [
@@ -33,12 +38,11 @@ def step_on(device: torch.device, dtype: torch.dtype, kernels: str, source: obje
     return DecodeStep(model, step_operations(kernels, device, dtype))
 
 
-def greedy(step: DecodeStep, prompt: list[int], tokens: int) -> list[int]:
+def greedy(decoding: Decoding, prompt: list[int], tokens: int) -> list[int]:
     """The ids the step chooses by itself after a prompt."""
-    model = step.model
-    cache = KVCache(model.config, "fp8", LENGTH + tokens, model.device)
-    model.forward(torch.tensor(prompt[:-1]), cache)
-    decoding = Decoding(step, cache)
+    cache = decoding.cache
+    cache.clear()
+    decoding.step.model.forward(torch.tensor(prompt[:-1]), cache)
     decoding.begin(prompt, SamplingParams(temperature=0, seed=0), ())
     ids = []
     for position in range(len(prompt) - 1, len(prompt) - 1 + tokens):
@@ -63,10 +67,12 @@ def test_greedy_tokens_are_those_of_the_cpu(dtype: torch.dtype, kernels: str) ->
     reference = Model.load(source, CPU, torch.float32)
     differing, worst = [], 0.0
     error = _logits_error(step, reference, random_ids(LENGTH + 60, reference.config.vocab_size, 99))
+    device = torch.device("cuda")
+    decoding = Decoding(step, KVCache(step.model.config, "fp8", LENGTH + TOKENS, device))
     for number in range(PROMPTS):
         prompt = random_ids(LENGTH, reference.config.vocab_size, number).tolist()
         prompt[0] = 0
-        ids = greedy(step, prompt, TOKENS)
+        ids = greedy(decoding, prompt, TOKENS)
         cache = KVCache(reference.config, "fp8", LENGTH + TOKENS, CPU)
         fed = torch.tensor([*prompt, *ids[:-1]])
         logits = reference.forward(fed, cache, "all").logits[LENGTH - 1 :]
@@ -152,6 +158,68 @@ def test_the_graph_gives_the_tokens_of_the_step_without_one(kind: str) -> None:
     same = sum(a == b for a, b in zip(graphs, plain, strict=True))
     print(f"{kind}: the first {same} of 120 tokens are the same")
     assert graphs[:20] == plain[:20]
+
+
+def test_the_kernels_end_a_step_as_the_host_would() -> None:
+    """Same logits, same token, log-probability and alternatives; the counts follow the history."""
+    device, vocab = torch.device("cuda"), 129280
+    sampling = step_operations("cute", device, torch.bfloat16).sampling(vocab)
+    assert sampling is not None
+    records = Records(3, device)
+    residual = torch.tensor([1.5, 2.5, 3.5], device=device)
+    generator = torch.Generator().manual_seed(1)
+    for seed in range(60):
+        logits = torch.randn(vocab, generator=generator) * (1 + seed % 5)
+        if seed % 3 == 0:
+            logits = logits.round()  # ties, and both zeros
+        if seed % 4 == 0:
+            logits[torch.randint(vocab, (vocab // 2,), generator=generator)] = -torch.inf
+        ids = torch.randint(vocab, (30,), generator=generator).tolist()
+        ids += logits.topk(3).indices.tolist()
+        params = SamplingParams(
+            temperature=0 if seed % 2 else 0.8,
+            top_k=(0, 0, 40)[seed % 3],
+            repetition_penalty=(1, 1.3, 0.7)[seed % 3],
+            penalty_window=(0, 5, 256)[seed // 3 % 3],
+            seed=seed,
+        )
+        state = StepState(vocab, 64, device)
+        expected = sample(logits, ids, params, seed, alternatives=8)
+        stops = {expected.id} if seed % 7 == 0 else {0}
+        state.begin(ids, params, stops, seed)
+        state.refill(seed)
+        row, kind = logits.to(device), sampler.kind_of(params)
+        given = None if kind == "greedy" else sampler.token_of(row, state, kind)
+        sampling(row, given, residual, state.turn, records.host)
+        torch.cuda.synchronize()
+        record = records.read(seed)
+        assert record.id == expected.id, (seed, params)
+        stopped = expected.id in stops
+        assert record.outcome == (sampler.STOPPED if stopped else sampler.CHOSEN)
+        assert record.logprob == pytest.approx(expected.logprob, abs=2e-5)
+        assert [token for token, _ in record.alternatives] == [token for token, _ in expected.alternatives]
+        assert record.residual == [1.5, 2.5, 3.5]
+        assert int(state.position) == len(ids)
+        assert bool(state.alive) is not stopped
+        if not stopped:
+            assert int(state.token) == expected.id
+            window = [*ids, expected.id][max(0, len(ids) + 1 - params.penalty_window) :]
+            counts = torch.bincount(torch.tensor(window, dtype=torch.int64), minlength=vocab)
+            assert torch.equal(state.counts.cpu().long(), counts)
+    for bad, outcome in ((torch.nan, sampler.NOT_A_NUMBER), (torch.inf, sampler.INFINITE)):
+        row = torch.zeros(vocab, device=device)
+        row[77777] = bad
+        assert _outcome_of(row, sampling, records) == outcome
+    assert _outcome_of(torch.full((vocab,), -torch.inf, device=device), sampling, records) == sampler.NOTHING
+
+
+def _outcome_of(row: torch.Tensor, sampling: Sampling, records: Records) -> int:
+    state = StepState(row.shape[0], 64, row.device)
+    state.begin([1], SamplingParams(temperature=0, seed=0), ())
+    sampling(row, None, torch.zeros(3, device=row.device), state.turn, records.host)
+    torch.cuda.synchronize()
+    assert not bool(state.alive)
+    return records.read(0).outcome
 
 
 def test_going_back_and_a_growing_context_are_exact() -> None:

@@ -54,7 +54,6 @@ def test_the_same_logits_give_the_same_token(block: int) -> None:
         state = StepState(VOCAB, 64, CPU)
         state.begin(ids, params, (), number)
         state.refill(number)
-        state.feed()
         chosen, outcome, report = sampler.choose(logits, state, sampler.kind_of(params))
         expected = sample(logits, ids, params, number, alternatives=sampler.ALTERNATIVES)
         assert int(chosen) == expected.id, (seed, params)
@@ -70,7 +69,6 @@ def test_the_penalty_counts_the_last_ids_as_they_come_and_go() -> None:
     state = StepState(VOCAB, 64, CPU)
     state.begin(ids, params, ())
     for token in (7, 7, 200, 3, 4, 5, 6, 7, 8):
-        state.feed()
         window = ids[-5:]
         assert {i for i, count in enumerate(state.counts.tolist()) if count} == set(window)
         assert int(state.counts.sum()) == len(window)
@@ -104,11 +102,9 @@ def test_logits_without_a_choice_are_told_and_give_a_valid_id(
 def test_a_step_after_the_end_changes_nothing() -> None:
     state = StepState(VOCAB, 64, CPU)
     state.begin([1, 2, 3], SamplingParams(temperature=0, seed=1), {5})
-    state.feed()
     state.advance(torch.tensor([5]), torch.tensor([False]))
     before = {name: value.clone() for name, value in vars(state).items() if isinstance(value, torch.Tensor)}
     assert not bool(state.alive)
-    state.feed()
     state.advance(torch.tensor([9]), torch.tensor([True]))
     for name, value in before.items():
         if name != "history":  # past the end, where the next token will stand
