@@ -13,6 +13,7 @@ there is to a conversation that is not in use. What is taken out is in host memo
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -36,7 +37,7 @@ class CacheMark:
     position: int
     tensors: tuple[Tensor, ...]
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Memory the copies take."""
         return sum(t.nbytes for t in self.tensors)
@@ -55,7 +56,7 @@ class CacheRows:
     tensors: tuple[Tensor, ...]
     ratios: tuple[int, ...]
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Memory the copies take."""
         return sum(t.nbytes for t in self.tensors)
