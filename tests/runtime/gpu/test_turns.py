@@ -133,5 +133,6 @@ def test_a_turn_that_is_left_has_fed_what_it_handed_out(stepping: Engine) -> Non
 
 def test_logits_that_cannot_be_sampled_are_told(stepping: Engine) -> None:
     stepping.model.norm = torch.full_like(stepping.model.norm, torch.nan)
+    stepping.model.decode_step = DecodeStep(stepping.model)
     with pytest.raises(SamplingError, match="not a number"):
         turn(stepping, prompt(5), PARAMS["draw"], 3)
