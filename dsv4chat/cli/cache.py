@@ -107,6 +107,7 @@ def _conversations(folder: Path) -> list[SavedConversation]:
     groups: dict[tuple[str | None, str], SavedConversation] = {}
     continued: set[str] = set()
     names: list[tuple[SavedConversation, str]] = []
+    unreadable: tuple[str | None, str] = (None, "")
     now = time.time()
     for path in sorted(folder.glob(f"*/*/*{SUFFIX}")):
         try:
@@ -115,7 +116,7 @@ def _conversations(folder: Path) -> list[SavedConversation]:
         except OSError:
             continue
         except SavedCacheError:
-            key, tokens = (None, ""), 0
+            key, tokens = unreadable, 0
         else:
             key, tokens = (head.conversation, head.model), head.end
             continued.add(head.parent)
