@@ -25,6 +25,7 @@ HIDDEN = 5.0  # the size of w1 x and w3 x in the checks: the clamp at 10 acts on
 # Rows and columns: on the tiles, off them, and with a short last unit. The larger ones make blocks go round.
 SHAPES = ((16, 512), (7, 32), (130, 544), (257, 1536), (1000, 4096), (96, 160), (9000, 1024), (600, 7168))
 ROWS = (1, 2, 5, 8)
+EXPERTS = ((256, 512), (96, 160), (640, 1024), (2048, 4096))  # inner size, d
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,13 @@ def check(machine: Machine, quick: bool = False) -> Iterator[Checked]:
                 yield _linear(machine, format, rows, columns, n)
         yield _grouped(machine, format, 1)
         yield _grouped(machine, format, 8)
-        for inner, d in ((256, 512), (640, 1024), (2048, 4096), (96, 160)):
-            for n, picks in ((1, 6), (3, 4)):
+        for inner, d in EXPERTS[:2] if quick else EXPERTS:
+            for n, picks in ((1, 6), (3, 4)) if quick else ((1, 6), (3, 4), (8, 6)):
                 yield _experts(machine, format, inner, d, n, picks)
             yield _shared(machine, format, inner, d, 1)
             yield _shared(machine, format, inner, d, 8)
     yield _extremes(machine)
-    for position in (0, 3, 127, 128, 1000, 5000):
+    for position in (3, 1000) if quick else (0, 3, 127, 128, 1000, 5000):
         for heads, ratio, picks in ((16, 0, 0), (64, 128, 0), (128, 4, 0), (64, 4, 100)):
             yield _attention(machine, position, heads, ratio, picks)
     for experts in (6, 64, 256, 384):

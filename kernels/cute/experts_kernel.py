@@ -83,7 +83,7 @@ def _gate_up_kernel(
     g = lane >> 2
     t = lane & 3
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * gemv.STAGES * gemv.STAGE_BYTES
+    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * fmt.stages * gemv.STAGE_BYTES
     units = gemv.units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2) + 64
     cute.arch.griddepcontrol_launch_dependents()
@@ -116,7 +116,7 @@ def _gate_up_kernel(
 
     work = gemv.Work((inner + 7) >> 3, units, k, wk_bits)
     gemv.walk(
-        fmt, exact, gemv.STAGES, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes, rows
+        fmt, exact, fmt.stages, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes, rows
     )
 
 
@@ -148,7 +148,7 @@ def gate_up(
         fmt, exact, x, hidden, ids, weights, codes, scales, factors, codes_expert, scales_expert,
         factors_expert, up, x_kind, x_stride, rows, picks, inner, k, wk_bits, limit,
     ).launch(
-        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=gemv.BLOCKS, preferred_smem_carveout=100
+        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=fmt.blocks, preferred_smem_carveout=100
     )  # fmt: skip
 
 
@@ -276,5 +276,5 @@ def down(
         fmt, exact, hidden, out, add, ids, codes, scales, factors, codes_expert, scales_expert, picks, d, k,
         wk_bits, pick_factor,
     ).launch(
-        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=gemv.BLOCKS, preferred_smem_carveout=100
+        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
     )  # fmt: skip

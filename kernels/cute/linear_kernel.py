@@ -49,7 +49,7 @@ def _kernel(
     g = lane >> 2
     t = lane & 3
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * gemv.STAGES * gemv.STAGE_BYTES
+    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * fmt.stages * gemv.STAGE_BYTES
     units = gemv.units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2) + 64
     cute.arch.griddepcontrol_launch_dependents()
@@ -81,7 +81,7 @@ def _kernel(
 
     work = gemv.Work((matrix_rows + 15) >> 4, units, k, wk_bits)
     gemv.walk(
-        fmt, exact, gemv.STAGES, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes, rows
+        fmt, exact, fmt.stages, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes, rows
     )
 
 
@@ -109,5 +109,5 @@ def linear(
         fmt, exact, x, out, codes, scales, factors, codes_slot, scales_slot, x_kind, x_stride, x_slot,
         out_stride, matrix_rows, rows, k, wk_bits,
     ).launch(
-        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=gemv.BLOCKS, preferred_smem_carveout=100
+        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=fmt.blocks, preferred_smem_carveout=100
     )  # fmt: skip

@@ -11,7 +11,6 @@ from dsv4chat.kernels.cute.store import Build
 
 # What a block costs beside the shared memory it asks for.
 _RESERVED_SHARED = 1024
-_BLOCKS_BY_REGISTERS = 2  # 256 threads of 128 registers
 
 
 class Machine:
@@ -31,11 +30,9 @@ class Machine:
         self.shared_most: int = properties.shared_memory_per_block_optin
         self._kernels: dict[str, Kernel] = {}
 
-    def blocks_at_once(self, shared: int) -> int:
-        """Blocks of 256 threads that the whole device holds at a time."""
-        return self.processors * max(
-            1, min(_BLOCKS_BY_REGISTERS, self.shared_total // (shared + _RESERVED_SHARED))
-        )
+    def blocks_at_once(self, shared: int, most: int) -> int:
+        """Blocks that the whole device holds at a time, `most` a multiprocessor."""
+        return self.processors * max(1, min(most, self.shared_total // (shared + _RESERVED_SHARED)))
 
     def most_rows(self, shared: Callable[[int], int], most: int) -> int:
         """The largest number of rows, up to `most`, whose shared memory a block can have; at least 1."""

@@ -19,7 +19,10 @@ ROUND_COST = 0.5  # what ending a tile takes, in units
 WARPS = 8
 SUMS_BYTES = 4096  # shared memory in which a block's warps add up
 STAGE_BYTES = 2304  # and what a warp's stage takes
-STAGES, STAGES_DOWN = 5, 3
+STAGES_DOWN, BLOCKS_DOWN = 3, 2
+# Per format: stages of a warp, and blocks of a multiprocessor at a time.
+STAGES = {"nvfp4": 3, "fp8": 5, "bf16": 5}
+BLOCKS = {"nvfp4": 3, "fp8": 2, "bf16": 2}
 MOST_PICKS = 32
 PICK_BITS = 20
 PICKS_BYTES = 8 * MOST_PICKS  # in which `down` keeps the picks' experts and factors
@@ -28,14 +31,14 @@ KINDS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2}
 
 def shared_bytes(format: str, units: int, rows: int) -> int:
     """Shared memory of a block: the sums, the stages, and `rows` rows of activations."""
-    return SUMS_BYTES + WARPS * STAGES * STAGE_BYTES + rows * (units * UNIT[format] * 2 + 64)
+    return SUMS_BYTES + WARPS * STAGES[format] * STAGE_BYTES + rows * (units * UNIT[format] * 2 + 64)
 
 
-def split(machine: Machine, tiles: int, units: int, slots: int, shared: int) -> tuple[int, int]:
+def split(machine: Machine, tiles: int, units: int, slots: int, shared: int, most: int) -> tuple[int, int]:
     """(blocks of a slot, logarithm of how many warps share a tile), so that the last round is as full as can
-    be.
+    be. most: blocks a multiprocessor takes by its registers.
     """
-    resident = machine.blocks_at_once(shared)
+    resident = machine.blocks_at_once(shared, most)
     blocks = max(1, resident // slots)
     best = (0.0, 1, 0)
     for bits in (3, 2, 1, 0):
@@ -90,7 +93,7 @@ def launch_linear(machine: Machine, matrix: Matrix, x: Tensor, out: Tensor, slot
     for first in range(0, x.shape[0], most):
         rows = min(most, x.shape[0] - first)
         shared = shared_bytes(matrix.format, matrix.units, rows)
-        blocks, wk_bits = split(machine, tiles, matrix.units, slots, shared)
+        blocks, wk_bits = split(machine, tiles, matrix.units, slots, shared, BLOCKS[matrix.format])
         arguments = [
             address(x[first:]), address(out[first:]),
             address(matrix.codes), address(matrix.scales), address(matrix.factors),
@@ -130,9 +133,12 @@ class Experts:
         matrix = self.down
         units = matrix.units * picks
         shared = (
-            SUMS_BYTES + WARPS * STAGES_DOWN * STAGE_BYTES + picks * matrix.units * UNIT[matrix.format] * 2
+            SUMS_BYTES
+            + WARPS * STAGES_DOWN * STAGE_BYTES
+            + PICKS_BYTES
+            + picks * matrix.units * UNIT[matrix.format] * 2
         )
-        blocks, wk_bits = split(self.machine, -(-matrix.rows // 16), units, n, shared)
+        blocks, wk_bits = split(self.machine, -(-matrix.rows // 16), units, n, shared, BLOCKS_DOWN)
         arguments = [
             address(hidden), address(out), address(add), address(ids),
             address(matrix.codes), address(matrix.scales), address(self.down_factors),
@@ -158,7 +164,9 @@ class Experts:
         matrix = self.gate_up
         slots = 1 if ids is None else ids.numel()
         shared = shared_bytes(matrix.format, matrix.units, rows)
-        blocks, wk_bits = split(self.machine, -(-self.inner // 8), matrix.units, slots, shared)
+        blocks, wk_bits = split(
+            self.machine, -(-self.inner // 8), matrix.units, slots, shared, BLOCKS[matrix.format]
+        )
         arguments = [
             address(x), address(hidden), address(ids), address(weights),
             address(matrix.codes), address(matrix.scales), address(matrix.factors),

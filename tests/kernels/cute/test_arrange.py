@@ -29,7 +29,9 @@ def test_a_lane_finds_the_scales_of_its_two_chunks_together(columns):
 
 
 def test_a_matrix_shares_its_codes_and_keeps_a_factor_a_row():
-    (packed,) = pack([NVFP4Weight.quantize(torch.randn(20, 64)), NVFP4Weight.quantize(torch.randn(4, 64) * 9)])
+    (packed,) = pack(
+        [NVFP4Weight.quantize(torch.randn(20, 64)), NVFP4Weight.quantize(torch.randn(4, 64) * 9)]
+    )
     ready = matrix(packed)
     assert ready.codes.data_ptr() == packed.codes.data_ptr()
     assert (ready.rows, ready.columns, ready.exact, ready.units) == (24, 64, False, 1)
