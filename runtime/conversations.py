@@ -106,7 +106,7 @@ class Conversations:
     def save(self, name: str) -> SaveFigures:
         """Write what is not on disk yet. Raises SavedCacheError; what was written by then is good."""
         if self.folder is None:
-            raise SavedCacheError("There is no folder to save caches in; name one when the model is loaded.")
+            raise SavedCacheError("Caches are not saved: the engine was given no folder, or no room in it.")
         started = time.perf_counter()
         written: list[SavedFile] = []
         session = self._sessions.get(name)

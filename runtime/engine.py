@@ -79,7 +79,7 @@ class Engine:
         self._no_tokenizer = no_tokenizer
         cache = KVCache(self.config, info.kv_dtype, info.max_context, model.device)
         folder = None
-        if cache_folder is not None:
+        if cache_folder is not None and cache_disk != 0:
             made_by = fingerprint(
                 info.path,
                 info.kv_dtype,
@@ -116,7 +116,7 @@ class Engine:
         progress: called with (bytes done, bytes in all, tensors done, tensors in all).
         cache_memory: bytes that conversations may take in host memory while they are not in use; 2 GiB.
         cache_folder: where what does not fit there goes, and what is saved; by default it is forgotten.
-        cache_disk: bytes that the folder may take, for all models together; 8 GiB.
+        cache_disk: bytes that the folder may take, for all models together; 8 GiB. 0: nothing is saved.
 
         kernels: of the decode step on CUDA: auto | torch | cute.
         layers, mix: of random weights: only the first layers; "nvidia" or "nvfp4".

@@ -299,10 +299,11 @@ def test_files_are_private_and_no_half_written_one_is_left(model, tmp_path, monk
 
 
 def test_saving_without_a_folder_or_into_none_that_can_be_says_so(model, tmp_path):
-    engine = model(None)
-    turn(engine, [1, 2, 3])
-    with pytest.raises(SavedCacheError, match="no folder"):
-        engine.save("c")
+    for engine in (model(None), model(tmp_path / "cache", cache_disk=0)):
+        turn(engine, [1, 2, 3])
+        with pytest.raises(SavedCacheError, match="no folder, or no room"):
+            engine.save("c")
+    assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").write_text("in the way")
     engine = model(tmp_path / "file")
     turn(engine, [1, 2, 3])
