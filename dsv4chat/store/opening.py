@@ -99,6 +99,7 @@ def _open_file(path: Path) -> Repository:
         raise StoreUnwritable(f"The history {path} cannot be written ({error.strerror or error}).") from error
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
+        _version(connection, len(MIGRATIONS))  # before anything is written to what may not be ours
         _configure(connection)
         _check_if_suspected(connection, path)
         migrate(connection, backup=path.with_name(f"{path.stem}-before-format-{len(MIGRATIONS)}.db"))
