@@ -17,7 +17,7 @@ from dsv4chat.engine_process import EngineDied, EngineFailed
 from dsv4chat.store import BackgroundStore, GenerationRecord, MessageRecord, Repository, TokenFigures
 from dsv4chat.turns import Turn, TurnFinished, TurnStarted, TurnToken
 
-SAVE_SECONDS = 1.0
+SAVE_SECONDS = 0.75  # so that, the writing included, no more than a second of an answer is ever lost
 _STATES = {"stop": "complete", "length": "length", "stopped": "stopped"}
 
 
