@@ -6,6 +6,7 @@ import pytest
 
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.metrics_line import MetricsLine
+from dsv4chat.app.widgets.residual_panel import ResidualPanel
 from tests.support.app_parts import Parts, screen_text, wait_until
 from tests.support.chat import THOUGHT, answered, chat, one, say, tokens_shown
 from tests.support.fake_engine import Script
@@ -48,6 +49,40 @@ async def test_the_screen_fits_small_and_large_terminals(
         assert ("Latency" in "\n".join(lines)) == panels
         assert (one(app, MetricsLine).region.height == 1) == metrics
         assert one(app, Composer).size.height >= 1
+
+
+@pytest.mark.parametrize("size", [(100, 20), (100, 30), (120, 40), (200, 60)])
+async def test_the_columns_of_x_are_there_wherever_panels_are(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with chat(Parts(tmp_path, Script([THOUGHT])), size) as (app, pilot):
+        await say(pilot, "Capital?")
+        await answered(pilot, app)
+        await wait_until(pilot, lambda: "at layer" in screen_text(app))
+        shown = screen_text(app)
+        assert "10⁰" in shown
+        assert ("L8" in shown) == (size[1] >= 29)
+        panel = one(app, ResidualPanel).region
+        assert app.screen.region.contains_region(panel)
+
+
+async def test_panels_go_below_the_conversation_where_there_is_no_room_beside_it(tmp_path: Path) -> None:
+    async with chat(Parts(tmp_path, Script([THOUGHT])), (80, 24)) as (app, pilot):
+        await say(pilot, "Capital?")
+        await answered(pilot, app)
+        await pilot.press("ctrl+b")
+        await wait_until(pilot, lambda: "at layer" in screen_text(app) and "Latency" in screen_text(app))
+        assert "The capital is Paris." in screen_text(app)
+        assert one(app, Composer).size.height >= 1
+        await pilot.press("ctrl+b")
+        await wait_until(pilot, lambda: "Latency" not in screen_text(app))
+        assert one(app, MetricsLine).region.height == 0
+        await pilot.press("ctrl+b")
+        await wait_until(pilot, lambda: one(app, MetricsLine).region.height == 1)
+        await pilot.press("ctrl+b")
+        await pilot.resize_terminal(120, 40)
+        await wait_until(pilot, lambda: one(app, ResidualPanel).region.height == 19)
+        await pilot.resize_terminal(40, 15)
+        await pilot.press("ctrl+b")
+        await wait_until(pilot, lambda: "20 rows" in screen_text(app))
 
 
 async def test_resizing_during_an_answer_keeps_everything(tmp_path: Path) -> None:

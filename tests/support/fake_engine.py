@@ -10,6 +10,7 @@ from dsv4chat.encoding import Tokenizer
 from dsv4chat.engine_process import EngineDied, EngineFailed, Hang
 from dsv4chat.runtime.protocol import (
     PROTOCOL_VERSION,
+    Alternative,
     Finished,
     Hello,
     Load,
@@ -152,12 +153,12 @@ class FakeEngine:
         self.conversations.append(conversation)
         self._stop, self._running = False, True
         try:
-            async for item in self._answer(list(ids)):
+            async for item in self._answer(list(ids), alternatives):
                 yield item
         finally:
             self._running = False
 
-    async def _answer(self, ids: list[int]) -> AsyncIterator[Prefill | Token | Finished]:
+    async def _answer(self, ids: list[int], alternatives: int) -> AsyncIterator[Prefill | Token | Finished]:
         script = self.script
         answer = script.answers.pop(0) if script.answers else "Yes."
         if isinstance(answer, Exception) and script.fails_after is None:
@@ -193,6 +194,10 @@ class FakeEngine:
                 residual=[
                     round(2.0 ** (layer + 1) * (1.5 + math.sin(step / 3 + layer)), 3) for layer in range(8)
                 ],
+                alternatives=[
+                    Alternative(other, self.tokenizer.token_text(other), -0.1 - (step % 7) / 10 - place)
+                    for place, other in enumerate((number, *range(100, 99 + alternatives)))
+                ][:alternatives],
             )
             given += 1
         self._fed = ids + sampled[:given]

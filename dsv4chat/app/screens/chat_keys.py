@@ -154,8 +154,23 @@ class ChatKeys(Screen[None]):
     # -- screen ----------------------------------------------------------------------------------------
 
     def action_toggle_panels(self) -> None:
-        self.toggle_class("-no-panels")
+        """Show or hide the panels; without room beside the conversation: one line, below it, none."""
+        if self.has_class("-wide"):
+            self.toggle_class("-no-panels")
+        elif self.has_class("-below"):
+            self.remove_class("-below").add_class("-no-panels")
+        elif self.has_class("-no-panels"):
+            self.remove_class("-no-panels")
+        elif self.has_class("-low") or self.has_class("-tall"):
+            self.add_class("-below")
+        else:
+            self.notify("The panels need a window of 20 rows.", markup=False)
         self.refresh_figures(force=True)
+
+    def on_resize(self) -> None:
+        """What was put below the conversation has room beside it in a wide window, and none in a flat one."""
+        if self.size.width >= 100 or self.size.height < 20:
+            self.remove_class("-below")
 
     def action_help(self) -> None:
         from dsv4chat.app.screens.help_screen import HelpScreen

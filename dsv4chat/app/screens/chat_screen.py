@@ -46,7 +46,7 @@ class ChatScreen(ChatCommands):
 
     DEFAULT_CSS = beside(__file__)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-middle"), (100, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (20, "-low"), (33, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (20, "-low"), (29, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="stop"),
         Binding("escape", "leave", "To the input", show=False, id="leave"),

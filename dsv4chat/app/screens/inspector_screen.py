@@ -32,7 +32,7 @@ class InspectorScreen(ModalScreen[None]):
         Binding("end", "to(-1)", "Last token", show=False, priority=True, id="token_last"),
         Binding("n", "surprise(1)", "Next surprise", priority=True, id="token_surprise"),
         Binding("p", "surprise(-1)", "Surprise before", show=False, priority=True, id="token_before"),
-        Binding("escape,q,i,ctrl+c", "leave", "Back", priority=True, id="token_leave"),
+        Binding("escape,q,i,ctrl+c", "leave", "Back", key_display="Esc", priority=True, id="token_leave"),
     ]
 
     def __init__(self, cells: Sequence[TokenCell]) -> None:

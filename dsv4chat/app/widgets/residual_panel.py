@@ -1,7 +1,8 @@
 """|X|: the largest absolute element of the residual stream after each layer.
 
-Above, one column a layer: the last token in full colour over the largest value so far. Below, the last
-tokens as a strip: newest at the right, first layer at the bottom, brighter is larger. Both logarithmic.
+Above, one column a layer: the last token in full colour over the largest value so far. Below, where there is
+room, the last tokens as a strip: newest at the right, first layer at the bottom, brighter is larger. Both
+logarithmic.
 """
 
 from typing import ClassVar
@@ -22,7 +23,7 @@ _KIND_MARKS = {"window": "w", "csa": "c", "hca": "h"}
 
 
 class ResidualPanel(Widget):
-    """Draws `figures` when told to; its size never changes."""
+    """Draws `figures` when told to. In fewer than 19 rows it is the columns alone."""
 
     DEFAULT_CSS = beside(__file__)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -53,13 +54,16 @@ class ResidualPanel(Widget):
             return Content("no tokens yet").stylize(self._style("label"))
         scale = decades(min(figures.low), max(figures.high))
         width = _WIDTH - _LABEL
-        columns = column_chart(last, figures.high, width, self.COLUMN_ROWS, scale)
-        strip = heat_strip(figures.rows, width, self.STRIP_ROWS, scale, _SHADES)
+        room = self.content_size.height - 2
+        whole = room >= self.COLUMN_ROWS + self.STRIP_ROWS
+        columns = column_chart(last, figures.high, width, self.COLUMN_ROWS if whole else max(1, room), scale)
         rows = [
             *self._labelled(columns, power_of_ten(scale[1]), power_of_ten(scale[0])),
             self._kinds(len(last), width),
-            *self._labelled(strip, f"L{len(last)}", "L1"),
         ]
+        if whole:
+            strip = heat_strip(figures.rows, width, self.STRIP_ROWS, scale, _SHADES)
+            rows += self._labelled(strip, f"L{len(last)}", "L1")
         styles = {name: self._style(name) for name in ("bar", "envelope", "label")}
         styles["bar-in-envelope"] = self._style("bar") + Style(background=self._style("envelope").foreground)
         styles |= self._heat_styles()

@@ -15,7 +15,7 @@ from dsv4chat.visible import visible
 
 _LABEL = 4
 _BAR = 8
-_LEAST_CHART = 3  # rows
+_LEAST_CHART = 2  # rows
 _MOST_CHART = 8
 
 
@@ -65,9 +65,9 @@ class TokenPanel(Widget):
                 (milliseconds(cell.milliseconds), "value"),
             ),
         ]
-        chart = self._chart(cell, width, room - len(rows) - 2)
+        chart = self._chart(cell, width, room - len(rows) - min(3, len(cell.alternatives)))
         left = room - len(rows) - len(chart)
-        rows += self._alternatives(cell, left - 1)
+        rows += self._alternatives(cell, left)
         if chart:
             rows += [Content("")] * max(0, room - len(rows) - len(chart)) + chart
         return Content("\n").join(rows)
@@ -91,7 +91,7 @@ class TokenPanel(Widget):
 
     def _chart(self, cell: TokenCell, width: int, room: int) -> list[Content]:
         """|X| of the token over the largest of the answer; nothing where there is no room or no figure."""
-        height = min(_MOST_CHART, room - 5)
+        height = min(_MOST_CHART, room - 1)  # a line above it says the largest
         if not cell.residual or height < _LEAST_CHART or len(self._envelope) != len(cell.residual):
             return []
         scale = decades(self._lowest, max(self._envelope))

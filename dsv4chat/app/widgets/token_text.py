@@ -148,7 +148,7 @@ class TokenText(DrawnLines, Widget):
     def _style(self, number: int) -> Style:
         cell = self.cells[number]
         if number == self.cursor:
-            style = self.get_visual_style("token-text--cursor", partial=True)
+            style = self.get_visual_style("token-text--cursor")
         elif cell.control:
             style = self.get_visual_style("token-text--control", partial=True)
         else:

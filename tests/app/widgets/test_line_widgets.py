@@ -204,3 +204,19 @@ async def test_what_is_typed_before_a_sent_text_is_cleared_stays() -> None:
         assert host.widget.text == "next"
         host.widget.clear_sent()
         assert host.widget.text == ""
+
+
+@pytest.mark.parametrize("layers", [8, 43, 100])
+@pytest.mark.parametrize("height", [10, 12, 5])
+async def test_in_little_room_the_residual_panel_is_its_columns(layers: int, height: int) -> None:
+    async with hosted(lambda: ResidualPanel(residual(layers)), (60, 24)) as (host, pilot):
+        host.widget.styles.height = height
+        await pilot.pause()
+        lines = drawn(host).split("\n")
+        assert len(lines) == height
+        marks = {character for line in lines[2:-2] for character in line[5:-1]} - set(" │⁰¹²³⁴10")
+        assert marks
+        assert all(character in "▁▂▃▄▅▆▇█" or "⠀" < character <= "⣿" for character in marks)
+        assert "▀" not in drawn(host)
+        peak = residual(layers).rows[-1][-1]
+        assert lines[1].split()[1] == (f"{peak:.0f}" if peak >= 100 else f"{peak:.1f}")
