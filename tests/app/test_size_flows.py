@@ -24,9 +24,9 @@ async def test_markup_and_escape_sequences_of_the_model_are_shown_not_obeyed(tmp
         await answered(pilot, app)
         shown = screen_text(app)
         assert shown.count("[red]x[/red]") == 7  # the title is the question's
-        assert shown.count("␛[31mred␛]52;c;QUJD␇") == 7
+        assert shown.count("␛[31mred␛]52;c;QUJD␇") == 6  # a title is without
         assert shown.count("<U+009B>1m") == 6
-        assert shown.count("<b>bold</b>") == 6
+        assert shown.count("<b>bold</b>") == 7
         for character in "\x1b\x07\x9b\u202e\u202c":
             assert character not in shown
 
@@ -82,7 +82,7 @@ async def test_panels_go_below_the_conversation_where_there_is_no_room_beside_it
         await wait_until(pilot, lambda: one(app, ResidualPanel).region.height == 19)
         await pilot.resize_terminal(40, 15)
         await pilot.press("ctrl+b")
-        await wait_until(pilot, lambda: "20 rows" in screen_text(app))
+        await wait_until(pilot, lambda: "panels need" in screen_text(app))
 
 
 async def test_resizing_during_an_answer_keeps_everything(tmp_path: Path) -> None:
