@@ -8,7 +8,6 @@
 Ids in, ids out; text is the encoder's business. One caller at a time.
 """
 
-import operator
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,12 +27,13 @@ from dsv4chat.runtime.conversations import (
     Resumed,
     SaveFigures,
 )
-from dsv4chat.runtime.errors import ContextOverflowError, EngineError, TokenizerMissingError
+from dsv4chat.runtime.errors import EngineError, TokenizerMissingError
 from dsv4chat.runtime.fingerprint import fingerprint
 from dsv4chat.runtime.generation import PrefillProgress, Token, TurnReport, TurnRequest, run_turn
 from dsv4chat.runtime.model import Model
 from dsv4chat.runtime.opening import load_model, source_of
 from dsv4chat.runtime.placement import choose_device, choose_dtype, choose_kv_dtype
+from dsv4chat.runtime.prompt_ids import checked_ids, chunk_sizes
 from dsv4chat.runtime.protocol import SamplingParams
 from dsv4chat.runtime.sampler import check_params, with_seed
 from dsv4chat.runtime.session import Session
@@ -182,7 +182,7 @@ class Engine:
         fed = self._checked(ids)
         cache = KVCache(self.config, self.info.kv_dtype, self.info.max_context, self.model.device)
         rows, position = [], 0
-        for size in _sizes(len(fed), chunk):
+        for size in chunk_sizes(len(fed), chunk):
             piece = torch.tensor(fed[position : position + size], dtype=torch.int64, device=self.model.device)
             rows.append(self.model.forward(piece, cache, "all").logits.float().cpu())
             position += size
@@ -266,32 +266,7 @@ class Engine:
             report.notices += session.take_notices()
 
     def _checked(self, ids: Sequence[int] | Tensor) -> list[int]:
-        try:
-            checked = [_id(token) for token in (ids.tolist() if isinstance(ids, Tensor) else ids)]
-        except TypeError:
-            raise EngineError("Token ids must be whole numbers.") from None
-        if not checked:
-            raise EngineError("There are no ids to continue; give at least one.")
-        last = self.config.vocab_size - 1
-        for token in checked:
-            if not 0 <= token <= last:
-                raise EngineError(
-                    f"Token id {token} is outside the model's vocabulary (0 to {last}); the ids come from "
-                    "another model's tokenizer."
-                )
-        if len(checked) > self.info.max_context:
-            raise ContextOverflowError(
-                f"The prompt has {len(checked):,} tokens and the context holds {self.info.max_context:,}; "
-                "shorten the conversation or load the model with a larger context (--max-context)."
-            )
-        return checked
-
-
-def _id(token: object) -> int:
-    """A whole number; TypeError for anything else, True and False included."""
-    if isinstance(token, bool):
-        raise TypeError
-    return operator.index(token)  # type: ignore[arg-type]
+        return checked_ids(ids, self.config.vocab_size, self.info.max_context)
 
 
 def _never() -> bool:
@@ -308,19 +283,3 @@ def _tokenizer(folder: Path) -> tuple[Tokenizer | None, str]:
         return Tokenizer.from_folder(folder), ""
     except EncodingError as error:
         return None, str(error)
-
-
-def _sizes(count: int, chunk: Iterable[int] | int | None) -> list[int]:
-    if chunk is None:
-        return [count]
-    if isinstance(chunk, int):
-        if chunk < 1:
-            raise EngineError(f"The chunk size is {chunk}; it must be 1 or more.")
-        return [min(chunk, count - start) for start in range(0, count, chunk)]
-    try:
-        sizes = [operator.index(size) for size in chunk]
-    except TypeError:
-        raise EngineError("Chunk sizes must be whole numbers.") from None
-    if sum(sizes) != count or any(size < 1 for size in sizes):
-        raise EngineError(f"The chunks {sizes} must be 1 or more each and add up to the {count} ids given.")
-    return sizes

@@ -280,9 +280,10 @@ class Session:
         return sorted(left, key=lambda branch: (branch.used, -branch.start))
 
     def forget(self, branch: Branch) -> None:
-        """Forget a branch outside the live cache, with all that follows it."""
+        """Forget a branch outside the live cache, with all that follows it; a turn on it cannot go on."""
         if self.tip in branch.walk():
             self.tip = self.root
+            self._turns += 1
         branch.remove()
 
     def _keep_mark(self, boundary: bool) -> None:
