@@ -43,13 +43,15 @@ class KernelError(RuntimeError):
 
 
 class Operations:
-    """Makes the operations of a decode step. machine: None for PyTorch's.
+    """Makes the operations of a decode step.
 
+    machine: None for PyTorch's. unproven: also kernels that have not run on a GPU yet.
     An operation whose weights no kernel takes (MXFP4, float32, odd columns) is PyTorch's all the same.
     """
 
-    def __init__(self, machine: Machine | None) -> None:
+    def __init__(self, machine: Machine | None, unproven: bool = False) -> None:
         self.machine = machine
+        self.unproven = unproven
 
     @property
     def name(self) -> str:
@@ -111,8 +113,8 @@ class Operations:
         return indexing.Index(self.machine, sizes)
 
     def sampling(self, vocab: int) -> sampling.Sampling | None:
-        """The end of a step; None where PyTorch has to do it."""
-        if self.machine is None or not sampling.Sampling.fits(vocab):
+        """The end of a step; None where PyTorch has to do it. Its kernels have not run on a GPU yet."""
+        if self.machine is None or not self.unproven or not sampling.Sampling.fits(vocab):
             return None
         return sampling.Sampling(self.machine)
 
@@ -126,13 +128,13 @@ def operations(
 ) -> Operations:
     """The operations to use on a device.
 
-    "torch": PyTorch's. "cute": the kernels, built now if need be; raises KernelError where that cannot be.
+    "torch": PyTorch's. "cute": all kernels, built now if need be; raises KernelError where that cannot be.
     "auto": the kernels where they can be had, else PyTorch's, and `say` is told why.
     """
     if choice == "torch":
         return Operations(None)
     try:
-        return Operations(_machine(device, say, programmatic))
+        return Operations(_machine(device, say, programmatic), unproven=choice == "cute")
     except (KernelError, builder.BuildError, DriverError) as error:
         if choice == "cute":
             raise KernelError(str(error)) from error

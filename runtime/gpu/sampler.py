@@ -10,7 +10,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.topk import top_k
 from dsv4chat.runtime.gpu.state import DRAWS, StepState
 from dsv4chat.runtime.protocol import SamplingParams
 
@@ -35,7 +34,8 @@ def choose(logits: Tensor, state: StepState, kind: Kind) -> tuple[Tensor, Tensor
     """
     chosen = token_of(logits, state, kind)
     row = logits.double()
-    largest, total = row.amax(0, keepdim=True), row.logsumexp(0, keepdim=True)
+    largest = row.amax(0, keepdim=True)
+    total = (row - largest).exp().sum(0, keepdim=True).log() + largest
     return chosen, _outcome(largest, chosen, state), _report(logits, row, total, chosen)
 
 
@@ -86,8 +86,21 @@ def _outcome(largest: Tensor, chosen: Tensor, state: StepState) -> Tensor:
 
 def _report(logits: Tensor, row: Tensor, total: Tensor, chosen: Tensor) -> Tensor:
     count = min(ALTERNATIVES, logits.shape[0])
-    ids = top_k(logits[None], count)[0]
-    values, order = (row.index_select(0, ids) - total).sort(descending=True, stable=True)
+    ids = _highest(logits, count)
+    values = row.index_select(0, torch.cat([chosen, ids])) - total
+    if count == ALTERNATIVES:
+        return torch.cat([values[:1], ids.double(), values[1:]])
     padding = row.new_full((ALTERNATIVES - count,), -torch.inf)
-    own = row.index_select(0, chosen) - total
-    return torch.cat([own, ids.index_select(0, order).double(), padding, values, padding])
+    return torch.cat([values[:1], ids.double(), padding, values[1:], padding])
+
+
+def _highest(logits: Tensor, count: int) -> Tensor:
+    """The ids of the highest, in falling order, of equals the lowest first: (count,) int64.
+
+    `topk` leaves the order of equals open, so that it is given keys that differ: a logit's bits in the order
+    of numbers, and below them the id.
+    """
+    bits = (logits + 0.0).view(torch.int32)  # + 0: of the two zeros one is left
+    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    keys = (ordered.long() << 32) - torch.arange(logits.shape[0], device=logits.device)
+    return (-keys.topk(count).values) & 0xFFFFFFFF
