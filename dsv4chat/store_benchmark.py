@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from dsv4chat.store import (
@@ -71,7 +72,7 @@ def store_benchmark(
         folder = Path(name)
         progress(f"writing {messages} messages in {conversations} conversations")
         started = time.perf_counter()
-        longest = _build(folder, words, conversations, messages, long)
+        longest = build_history(folder, conversations, messages, long, words)
         built = time.perf_counter() - started
         progress("measuring")
         timings = _measure(folder, words, conversations, longest)
@@ -94,8 +95,11 @@ class _Words:
         return " ".join(self.rng.choices(self.all, cum_weights=self._weights, k=count))
 
 
-def _build(folder: Path, words: _Words, conversations: int, messages: int, long: int) -> int:
-    """Write the history; returns the number of the long conversation."""
+def build_history(
+    folder: Path, conversations: int, messages: int, long: int, words: "_Words | None" = None
+) -> int:
+    """Write the history that is measured; returns the number of its long conversation."""
+    words = words or _Words(random.Random(4))
     history = open_history(folder).repository
     lengths = _lengths(words.rng, conversations - 1, messages - long)
     place = words.rng.randrange(conversations)
@@ -110,10 +114,11 @@ def _build(folder: Path, words: _Words, conversations: int, messages: int, long:
 
 
 def _lengths(rng: random.Random, count: int, total: int) -> list[int]:
-    """`count` even numbers of messages that add up to about `total`."""
-    shares = [rng.expovariate(1.0) + 0.05 for _ in range(count)]
-    scale = total / sum(shares) / 2
-    return [2 * max(1, round(share * scale)) for share in shares]
+    """`count` lengths of at least two messages, uneven as chats are, that add up to `total`."""
+    shares = [rng.expovariate(1.0) for _ in range(count)]
+    free = total - 2 * count
+    ends = [round(free * part / sum(shares)) for part in itertools.accumulate(shares)]
+    return [2 + end - start for start, end in itertools.pairwise([0, *ends])]
 
 
 def _write_conversation(
@@ -166,11 +171,12 @@ def _measure(folder: Path, words: _Words, conversations: int, longest: int) -> l
         _timing(f"list all {conversations}", [("", lambda: history.summaries(conversations))] * 5),
         _timing(f"list, open the long one, last {_PAGE} messages", [("", usable)] * 5),
         _timing("the long conversation whole", [("", lambda: history.path(leaf))] * 5),
+        _timing("its branches", [("", lambda: history.branches(history.path_ids(leaf)))] * 5),
         _timing("figures of 2,000 tokens", [("", lambda: history.figures(leaf))] * 5),
     ]
     searches = []
     for kind, asked in _queries(words).items():
-        searches.append(_timing(kind, [(one, lambda one=one: history.search(one)) for one in asked]))
+        searches.append(_timing(kind, [(one, partial(history.search, one)) for one in asked]))
     history.close()
     return [opening, *once, *searches]
 

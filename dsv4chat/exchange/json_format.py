@@ -131,7 +131,7 @@ def _message_form(message: MessageRecord, figures: TokenFigures | None) -> Messa
         created=message.created,
         updated=message.updated,
         tool_calls=[
-            Call(**asdict(call), approval=approval)
+            Call(**asdict(call), approval=approval)  # type: ignore[arg-type]
             for call, approval in zip(message.tool_calls, approvals, strict=True)
         ],
         generation=message.generation,

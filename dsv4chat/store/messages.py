@@ -48,13 +48,13 @@ class Messages(Transactions):
 
     def branches(self, messages: Sequence[int]) -> dict[int, Branch]:
         """Those of `messages` that have other branches beside them, and where they stand among these."""
-        found = {}
         with self.reading() as connection:
-            for message in messages:
-                ids = tree.siblings(connection, message)
-                if len(ids) > 1:
-                    found[message] = Branch(ids.index(message), tuple(ids))
-        return found
+            found = tree.siblings_of(connection, messages)
+        return {
+            message: Branch(ids.index(message), tuple(ids))
+            for message, ids in found.items()
+            if len(ids) > 1 and message in ids
+        }
 
     def newest_leaf(self, message: int) -> int:
         """The end of the branch under `message` where one was last. Raises StoreMissing."""

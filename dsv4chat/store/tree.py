@@ -19,9 +19,9 @@ WITH RECURSIVE path (id, parent_id, depth) AS (
 SELECT id FROM path ORDER BY depth DESC
 """
 _SIBLINGS = """
-SELECT other.id FROM message JOIN message AS other INDEXED BY message_tree
+SELECT message.id, other.id FROM message JOIN message AS other INDEXED BY message_tree
 ON other.conversation_id = message.conversation_id AND other.parent_id IS message.parent_id
-WHERE message.id = ? AND other.deleted IS NULL ORDER BY other.id
+WHERE message.id IN ({marks}) AND other.deleted IS NULL ORDER BY message.id, other.id
 """
 _BELOW = """
 WITH RECURSIVE below (id) AS (
@@ -40,6 +40,7 @@ SELECT id FROM message WHERE id IN below AND NOT EXISTS (
 """
 )
 _EVERYTHING = -1  # LIMIT
+_AT_ONCE = 500  # ids in one query
 
 
 def insert(
@@ -112,7 +113,17 @@ def path(connection: sqlite3.Connection, leaf: int, last: int | None = None) -> 
 
 def siblings(connection: sqlite3.Connection, message: int) -> list[int]:
     """A message and the others under the same parent, oldest first."""
-    return [row[0] for row in connection.execute(_SIBLINGS, (message,))]
+    return siblings_of(connection, [message]).get(message, [])
+
+
+def siblings_of(connection: sqlite3.Connection, messages: Sequence[int]) -> dict[int, list[int]]:
+    """`siblings` of each of many messages."""
+    found: dict[int, list[int]] = {}
+    for start in range(0, len(messages), _AT_ONCE):
+        part = tuple(messages[start : start + _AT_ONCE])
+        for message, other in connection.execute(_SIBLINGS.format(marks=", ".join("?" * len(part))), part):
+            found.setdefault(message, []).append(other)
+    return found
 
 
 def last_shown_leaf(connection: sqlite3.Connection, message: int) -> int:

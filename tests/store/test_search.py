@@ -177,3 +177,30 @@ def test_nothing_a_person_types_is_an_operator_or_an_error(history: Repository, 
         history.search("".join(generator.choices(signs, k=generator.randint(1, 8))))
     assert history.search("text OR nothing") == []
     assert len(history.search("text AND more")) == 1
+
+
+def test_the_work_of_a_broad_search_does_not_grow_with_the_history(history: Repository, talk: int) -> None:
+    """Steps of SQLite's machine: they would grow with each match if matches were sorted or counted."""
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    def work(asked: str) -> int:
+        nonlocal steps
+        steps = 0
+        assert len(history.search(asked, limit=20)) == 20
+        return steps
+
+    history.connection.set_progress_handler(count, 1)
+    queries = ("t", "th", "the", "the ", "ther", "the other", '"the other one"')
+    totals = []
+    for size in (50, 1000):
+        for number in range(size):
+            add(history, talk, f"the other one there {number}")
+        totals.append([work(asked) for asked in queries])
+    history.connection.set_progress_handler(None, 0)
+    for few, many in zip(*totals, strict=True):
+        assert many < 1.5 * few
