@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -14,6 +15,7 @@ from textual.screen import Screen
 
 from dsv4chat.app.keys import unknown
 from dsv4chat.app.screens.chat_screen import ChatScreen
+from dsv4chat.app.styles import beside
 from dsv4chat.app.terminal_input import forgiving
 from dsv4chat.app.themes import DARK, LIGHT
 
@@ -25,13 +27,15 @@ class ChatApp(App[None]):
     """make_session is called in a thread after the first paint, as it imports the encoder and the history."""
 
     TITLE = "dsv4chat"
+    CSS = beside(__file__)
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Quit", priority=True, id="quit"),
     ]
 
     def __init__(self, make_session: "Callable[[], ChatSession]", theme: str = DARK.name) -> None:
-        super().__init__()
+        # Where NO_COLOR is set, no colour at all is wanted, not shades of grey in place of colours.
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self._make_session = make_session
         self.session: ChatSession | None = None
         self.chat = ChatScreen()
