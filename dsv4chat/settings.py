@@ -52,6 +52,8 @@ class EngineSettings(_Section):
     """Precision of activations and of weights that are not quantised."""
     kv_dtype: Literal["auto", "float32", "bfloat16", "fp8"] = "auto"
     """How the cache stores keys and values."""
+    kernels: Literal["auto", "torch", "cute"] = "auto"
+    """What decoding on a GPU runs on: PyTorch or the kernels."""
     max_context: int | None = Field(default=None, ge=1)
     """The most tokens a conversation may have; unset: what the model was made for, as memory allows."""
     cache_memory: float = Field(default=2.0, ge=0)

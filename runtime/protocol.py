@@ -54,6 +54,7 @@ class Load(Message, frozen=True, kw_only=True):
     cache_memory: int | None = None
     cache_folder: str | None = None
     cache_disk: int | None = None
+    kernels: str = "auto"
 
 
 class Generate(Message, frozen=True, kw_only=True):

@@ -42,6 +42,7 @@ def build_session(options: ChatOptions) -> ChatSession:
             device=options.device or engine.device,
             dtype=options.dtype or engine.dtype,
             kv_dtype=options.kv_dtype or engine.kv_dtype,
+            kernels=options.kernels or engine.kernels,
             max_context=options.max_context or engine.max_context,
             cache_memory=_bytes(
                 engine.cache_memory if options.cache_memory is None else options.cache_memory

@@ -15,6 +15,7 @@ class ChatOptions:
     device: str | None = None
     dtype: str | None = None
     kv_dtype: str | None = None
+    kernels: str | None = None
     max_context: int | None = None
     cache_memory: float | None = None
     thinking: bool | None = None

@@ -88,7 +88,7 @@ def ask(
     output: Output = (
         JsonOutput() if as_json else TextOutput(show_thinking=not hide_thinking, stats=stats, tools=tools)
     )
-    names = ("model", "max_context", "device", "dtype", "kv_dtype")
+    names = ("model", "max_context", "device", "dtype", "kv_dtype", "kernels")
     model = {name: options.pop(name) for name in names}
 
     def answer() -> int:

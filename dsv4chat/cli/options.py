@@ -57,6 +57,11 @@ _MODEL = (
         type=click.Choice(["auto", "float32", "bfloat16", "fp8"]),
         help="How the cache stores keys and values.",
     ),
+    click.option(
+        "--kernels",
+        type=click.Choice(["auto", "torch", "cute"]),
+        help="What decoding on a GPU runs on: PyTorch or the kernels.",
+    ),
 )
 
 _SAMPLING = (
@@ -71,7 +76,7 @@ _SAMPLING = (
 
 
 def model_options(function: Function) -> Function:
-    """--model, --profile, --max-context, --device, --dtype, --kv-dtype; None where not given."""
+    """--model, --profile, --max-context, --device, --dtype, --kv-dtype, --kernels; None where not given."""
     return _apply(function, _MODEL)
 
 
