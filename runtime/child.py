@@ -6,7 +6,7 @@ whatever the reason, the process ends at once: an app that was killed leaves not
 
 Standard output and error are FILE. A flood of output moves it to FILE.1 and starts it again. The parts:
 child_log.py (that), child_progress.py (of a load), child_caches.py (caches of conversations),
-child_errors.py (sentences for errors nobody foresaw).
+child_errors.py (sentences for errors nobody foresaw), child_lifetime.py (no longer than the app's).
 
 Threads: it computes with one a physical core, unless OMP_NUM_THREADS or --threads say otherwise, at a
 slightly lower priority than the app's, so that the screen stays fluent on a machine with few cores.
@@ -27,6 +27,7 @@ import msgspec
 
 from dsv4chat.runtime.child_caches import answer
 from dsv4chat.runtime.child_errors import OUT_OF_MEMORY, unexpected
+from dsv4chat.runtime.child_lifetime import end_with_the_parent
 from dsv4chat.runtime.child_log import keep_bounded, note
 from dsv4chat.runtime.child_progress import LoadingProgress
 from dsv4chat.runtime.errors import EngineError
@@ -159,6 +160,7 @@ class Server:
             cache_memory=request.cache_memory,
             cache_folder=request.cache_folder,
             cache_disk=request.cache_disk,
+            kernels=request.kernels,
         )
         progress.last()
         self._engine = engine
@@ -255,6 +257,7 @@ def main() -> None:
     parser.add_argument("--log", help="the file that standard output and error are, if it has a name")
     parser.add_argument("--threads", type=int, help="threads to compute with")
     options = parser.parse_args()
+    end_with_the_parent()
     faulthandler.enable()
     with contextlib.suppress(OSError):
         os.nice(NICENESS)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import textwrap
 import time
@@ -13,6 +14,7 @@ from dsv4chat import engine_process
 from dsv4chat.engine_process import EngineProcess
 from dsv4chat.engine_process_heartbeat import SILENT_BEATS, STUCK_SECONDS, Heartbeat
 from dsv4chat.runtime.protocol import Pong
+from tests.support.killing import alive
 
 
 async def until(predicate, seconds=20.0):
@@ -33,6 +35,32 @@ async def test_a_stopped_child_is_noticed_and_so_is_its_recovery(tmp_path, monke
         os.kill(engine.pid, signal.SIGCONT)
         await until(lambda: engine.stalled is None)
         await engine.ping()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody can end a stopped process but a person")
+async def test_a_child_that_hangs_does_not_outlive_an_app_that_is_killed(tmp_path):
+    code = textwrap.dedent(
+        f"""
+        import asyncio, os, signal
+        from pathlib import Path
+        from dsv4chat.engine_process import EngineProcess
+
+        async def main():
+            engine = EngineProcess(log_folder=Path({str(tmp_path)!r}), threads=1)
+            await engine.start()
+            await engine.ping()
+            os.kill(engine.pid, signal.SIGSTOP)
+            print(engine.pid, flush=True)
+            await asyncio.sleep(60)
+
+        asyncio.run(main())
+        """
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as app:
+        child = int(app.stdout.readline())
+        assert alive(child)
+        app.kill()
+        await until(lambda: not alive(child), seconds=2)
 
 
 async def test_a_child_whose_work_does_not_move_is_noticed(tmp_path, monkeypatch):

@@ -6,15 +6,21 @@ such characters out of a paste.
 """
 
 from codecs import getincrementaldecoder
+from typing import Any, TextIO, cast
 
 from textual.driver import Driver
+
+from dsv4chat.app.terminal_output import LastingOutput
 
 _PASTE, _END = "\x1b[200~", "\x1b[201~"
 _SHOWN = str.maketrans({"\x1b": "\u241b", "\x00": "\u2400"})
 
 
 def forgiving(driver: type[Driver]) -> type[Driver]:
-    """`driver`, reading through a `TerminalDecoder`; drivers of no POSIX terminal stay as they are."""
+    """`driver`, reading through a `TerminalDecoder` and writing to a `LastingOutput`.
+
+    Drivers of no POSIX terminal stay as they are.
+    """
     try:
         from textual.drivers import linux_driver
     except ImportError:
@@ -23,6 +29,10 @@ def forgiving(driver: type[Driver]) -> type[Driver]:
         return driver
 
     class ForgivingDriver(linux_driver.LinuxDriver):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self._file = cast(TextIO, LastingOutput(self._file))
+
         def run_input_thread(self) -> None:
             # The name by which Textual's method looks for its decoder.
             vars(linux_driver)["getincrementaldecoder"] = lambda encoding: TerminalDecoder

@@ -124,6 +124,25 @@ def test_an_engine_that_hangs_is_told_stopped_and_replaced(tmp_path: Path, model
     program.gone_after()
 
 
+def test_a_terminal_that_vanishes_in_mid_answer_ends_the_app_and_its_engine(
+    tmp_path: Path, model: Path
+) -> None:
+    program = Program(tmp_path, model)
+    program.open()
+    try:
+        program.ask("Question")
+        program.look(0.3)
+        seen = program.most_seen(time.monotonic())
+        program.terminal.hang_up()
+        program.gone_after(20.0)
+    finally:
+        program.terminal.close()
+    answer = program.messages()[-1]
+    assert answer.state == "interrupted"
+    assert len(answer.ids) >= seen
+    assert program.litter() == []
+
+
 @pytest.mark.soak
 def test_fifty_killed_engines(tmp_path: Path, model: Path) -> None:
     kill_the_engine(tmp_path, model, kills=50, seed=3)

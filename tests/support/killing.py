@@ -73,27 +73,30 @@ class Program:
                 self.seen.append((time.monotonic(), int(counts[-1].replace(b",", b""))))
 
     def ask(self, question: str) -> None:
-        """Send a message and wait until an answer to it is being shown."""
-        asked = len(self.messages())
+        """Send a message like no other before and wait until an answer to it is being shown."""
         self.terminal.forget()
         self.seen.clear()
         self.terminal.send(f"{question}\r")
-        self.until(lambda: len(self.messages()) >= asked + 2, f"{question!r} in the history")
+        self.until(lambda: self._last_question() == question, f"{question!r} in the history")
         self.until(lambda: self.seen, f"a first token of the answer to {question!r}")
 
     def answered(self, question: str) -> MessageRecord:
-        """Send a message and wait until the answer to it is complete."""
-        asked = len(self.messages())
+        """Send a message like no other before and wait until the answer to it is complete."""
         self.terminal.send(f"{question}\r")
         self.until(
             lambda: (
-                len(path := self.messages()) == asked + 2
-                and path[-1].state not in ("writing", "interrupted")
+                self._last_question() == question
+                and (path := self.messages())[-1].state not in ("writing", "interrupted")
                 and path[-1].generation.prefilled is not None
             ),
             f"an answer to {question!r}",
         )
         return self.messages()[-1]
+
+    def _last_question(self) -> str:
+        """The last message of a person that has an answer, be it one that has just begun."""
+        path = self.messages()
+        return path[-2].content if len(path) > 1 else ""
 
     def saved(self) -> list[Path]:
         """The saved caches of conversations."""
@@ -132,11 +135,11 @@ class Program:
                     continue
         return [pid for pid in found if alive(pid)]
 
-    def gone_after(self) -> float:
-        """Seconds until no process of the program is left."""
+    def gone_after(self, within: float = PATIENCE) -> float:
+        """Seconds until no process of the program is left; fails if that takes longer than `within`."""
         start = time.monotonic()
         while self.processes():
-            assert time.monotonic() < start + PATIENCE, f"processes {self.processes()} stayed"
+            assert time.monotonic() < start + within, f"processes {self.processes()} stayed"
             time.sleep(0.02)
         return time.monotonic() - start
 

@@ -87,9 +87,15 @@ class Terminal:
             self.read(0.05)
         return self.process.wait(1.0)
 
+    def hang_up(self) -> None:
+        """The terminal goes away, as when its window is closed."""
+        os.close(self._master)
+        self._master = -1
+
     def close(self) -> None:
         """End the program whatever it does."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
-        os.close(self._master)
+        if self._master >= 0:
+            os.close(self._master)
