@@ -14,7 +14,7 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def end_with_the_parent() -> None:
-    """From now on this process is killed when the thread that started it ends, where the system can do that."""
+    """From now on this process is killed when the thread that started it ends, where that can be had."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
