@@ -129,28 +129,29 @@ def _measure(loaded: Engine, name: str, mode: str, questions: list[str]) -> Conv
     conversation = Conversation((), tools=(TOOL,) if "tools" in mode else (), thinking=mode != "chat")
     with tempfile.TemporaryDirectory() as folder:
         engine, _ = _fresh(loaded, Path(folder))
+        cold = Engine(loaded.model, loaded.info, loaded.tokenizer)  # its own live cache: no switching
         _ask(engine, replace(conversation, messages=(Message("user", "Hello"),)), "warm-up")
         turns = []
         for question in questions[:-1]:
             conversation = _with(conversation, Message("user", question))
             report, answer = _ask(engine, conversation, "warm")
-            turns.append(_turn(report, _cold_ms(engine, conversation)))
+            turns.append(_turn(report, _cold_ms(cold, conversation)))
             conversation = _with(conversation, answer)
         saved = engine.save("warm")
         engine, ready_ms = _fresh(loaded, Path(folder))
         conversation = _with(conversation, Message("user", questions[-1]))
         report, _ = _ask(engine, conversation, "warm")
-        last = _turn(report, _cold_ms(engine, conversation))
-    warm = statistics.median(turn.warm_ms for turn in turns[1:])
-    cold = statistics.median(turn.cold_ms for turn in turns[1:])
+        last = _turn(report, _cold_ms(cold, conversation))
+    warm_ms = statistics.median(turn.warm_ms for turn in turns[1:])
+    cold_ms = statistics.median(turn.cold_ms for turn in turns[1:])
     return ConversationCost(
         name=name,
         mode=mode,
         turns=turns,
         prefilled=statistics.median(turn.prefilled for turn in turns[1:]),
-        warm_ms=warm,
-        cold_ms=cold,
-        ratio=cold / warm,
+        warm_ms=warm_ms,
+        cold_ms=cold_ms,
+        ratio=cold_ms / warm_ms,
         restart=Restart(ready_ms, last, report.restored),
         restart_ratio=last.cold_ms / (ready_ms + last.warm_ms),
         saved_bytes=saved.bytes,
