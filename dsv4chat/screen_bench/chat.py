@@ -38,17 +38,18 @@ class BenchApp(ChatApp):
 
     async def _build(self) -> None:
         await super()._build()
-        begun = time.monotonic()
-        session = self.session
+        session, messages = self.session, self.chat.query_one(Transcript).messages
         if session is None or session.record is None:
             return
+        while not messages.mounted:
+            await asyncio.sleep(0.01)
+        before = messages.mounted[-1]
+        begun = time.monotonic()
         session.open_conversation(session.record.id)
-        await asyncio.sleep(0)
-        transcript = self.chat.query_one(Transcript)
-        while session._tasks or session.events:
-            await asyncio.sleep(0.001)
+        while not messages.mounted or messages.mounted[-1] is before:
+            await asyncio.sleep(0.002)
         drawn = asyncio.Event()
-        transcript.call_after_refresh(drawn.set)
+        messages.call_after_refresh(drawn.set)
         await drawn.wait()
         self.opened = time.monotonic() - begun
 

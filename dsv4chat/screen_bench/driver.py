@@ -59,7 +59,7 @@ def measure(program: str, job_kind: str, *, tokens: int, rate: float, history: i
             if program == "chat":
                 terminal.wait_for("paced")
                 if history:
-                    terminal.wait_for("earlier messages")
+                    terminal.wait_for(f"Answer {history - 1 - history % 2}", f"Question {history - 1}")
                 time.sleep(1.0)
                 terminal.send("go\r")
             else:
