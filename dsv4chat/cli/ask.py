@@ -10,12 +10,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dsv4chat.cli.lines import decoded
 from dsv4chat.cli.options import model_options, sampling_options
+
+if TYPE_CHECKING:
+    from dsv4chat.encoding import Message
 
 EXIT_OK, EXIT_ERROR, EXIT_INTERRUPTED = 0, 1, 130
 
@@ -210,12 +213,12 @@ class _Asking:
         else:
             await say(conversation)
 
-    async def _say(self, turn: Any) -> Any:
+    async def _say(self, turn: Any) -> "Message | None":
         """One answer; its message, None when it did not come to its own end."""
         from dsv4chat.turns import TurnFinished
 
         self._turn = turn
-        end = None
+        end: Message | None = None
         try:
             async with contextlib.aclosing(turn.events()) as events:
                 async for event in events:
