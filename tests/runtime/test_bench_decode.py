@@ -40,10 +40,7 @@ def test_random_weights_have_the_shapes_and_formats_of_a_checkpoint(mix: str) ->
     for name, shape in required_shapes(source.config).items():
         weight = source.read(name)
         assert tuple(weight.shape) == shape, name
-        stored = (
-            sum(part.nbytes for part in vars(weight).values()) if not isinstance(weight, torch.Tensor) else 0
-        )
-        assert source.nbytes(name) == (stored or weight.nbytes), name
+        assert source.nbytes(name) == weight.nbytes, name
         forms.add((source.form(name), format_name(weight)))
     assert ("NVFP4", "NVFP4") in forms
     assert (("FP8", "FP8") in forms) == (mix == "nvidia")
@@ -82,7 +79,7 @@ def test_a_step_counts_every_weight_it_reads_once(mix: str) -> None:
 
 
 def test_the_benchmark_runs_without_a_gpu() -> None:
-    result = bench_decode("demo", layers=3, context=256, tokens=4, device="cpu", against=True)
+    result = bench_decode("demo", layers=3, context=60, tokens=4, device="cpu", against=True)
     assert (result.layers, result.kernels, result.launches) == (3, "torch", 0)
     assert result.token > result.head > 0
     assert result.layer == pytest.approx((result.token - result.head) / 3)
