@@ -2,7 +2,7 @@
 
 import click
 
-from dsv4chat.cli.bench_decode import decode, kernels
+from dsv4chat.cli.bench_decode import decode, kernels, load
 from dsv4chat.cli.bench_screen import screen
 from dsv4chat.cli.bench_store import store
 from dsv4chat.cli.bench_turns import turns
@@ -15,6 +15,7 @@ def bench() -> None:
 
 bench.add_command(decode)
 bench.add_command(kernels)
+bench.add_command(load)
 bench.add_command(screen)
 bench.add_command(store)
 bench.add_command(turns)

@@ -1,4 +1,4 @@
-"""`dsv4chat bench decode` and `bench kernels`: how fast a model decodes here, and why."""
+"""`dsv4chat bench decode`, `bench kernels`, `bench load`: how fast a model runs and loads here, and why."""
 
 import json
 import sys
@@ -203,3 +203,29 @@ def kernels(geometry: str, rows: int, as_json: bool) -> None:
             f"{one.operation:40}{one.kernel:22}{one.bytes / 1e6:8.1f}{one.microseconds:9.2f}{rate:7.2f}"
             f"{rate * 1e12 / result.bandwidth:7.0%}"
         )
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--model", default="demo", metavar="DIR|demo|random:NAME", show_default=True)
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Where to.")
+@click.option(
+    "--dtype", type=click.Choice(["auto", "float32", "bfloat16"]), default="auto", help="Type of the weights."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def load(model: str, device: str, dtype: str, as_json: bool) -> None:
+    """Time a checkpoint's way from its files to the device."""
+    from dsv4chat.runtime.bench_load import bench_load
+    from dsv4chat.runtime.errors import EngineError
+
+    try:
+        result = bench_load(model, device, dtype)
+    except EngineError as error:
+        click.echo(f"dsv4chat bench: {error}", err=True)
+        sys.exit(1)
+    if as_json:
+        click.echo(json.dumps(asdict(result)))
+        return
+    click.echo(
+        f"{result.tensors:,} tensors, {result.bytes / 1e9:.2f} GB to {result.device} in {result.seconds:.1f} s: "
+        f"{result.rate / 1e9:.2f} GB/s"
+    )

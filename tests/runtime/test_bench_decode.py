@@ -7,6 +7,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from dsv4chat.assets import demo_path
 from dsv4chat.cli import main
 from dsv4chat.kernels.formats import format_name
 from dsv4chat.runtime.bench_bytes import step_bytes
@@ -121,3 +122,14 @@ def test_an_engine_runs_on_random_weights() -> None:
     engine = Engine.load("random:demo", device="cpu", layers=3, mix="nvfp4")
     assert engine.config.num_layers == 3
     assert bool(torch.isfinite(engine.logits([1, 2, 3, 4])).all())
+
+
+def test_loading_is_timed_by_the_bytes_of_the_files() -> None:
+    result = CliRunner().invoke(main, ["bench", "load", "--device", "cpu", "--json"])
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.output)
+    files = sum(path.stat().st_size for path in demo_path().glob("*.safetensors"))
+    assert 0.95 * files < figures["bytes"] <= files
+    assert figures["rate"] == pytest.approx(figures["bytes"] / figures["seconds"])
+    wrong = CliRunner().invoke(main, ["bench", "load", "--model", "/nowhere"])
+    assert wrong.exit_code == 1
