@@ -1,5 +1,8 @@
 """Titles: what the model is asked, what becomes of its reply, and what there is without a model."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from dsv4chat.encoding import Conversation, EncodingError, Message, Profile
@@ -7,17 +10,17 @@ from dsv4chat.engine_process import EngineDied, EngineFailed
 from dsv4chat.titles import LONGEST, clean_title, fallback_title, make_title, title_turn
 from dsv4chat.turns import Turn
 from tests.support.app_parts import small_tokenizer
-from tests.support.fake_engine import FakeEngine, Script
+from tests.support.token_sources import ScriptedSource
 
 ASKED = Message("user", "What is the capital of France?")
 ANSWERED = Conversation((ASKED, Message("assistant", "Paris.", reasoning="Easy.")), thinking=True)
 
 
-def engine(*answers: str | Exception, **script: object) -> FakeEngine:
-    return FakeEngine(small_tokenizer(), Script(list(answers), **script))  # type: ignore[arg-type]
+def engine(says: str = "", **how: Any) -> ScriptedSource:
+    return ScriptedSource(small_tokenizer(), small_tokenizer().encode_text(says), **how)
 
 
-async def title(source: FakeEngine, conversation: Conversation = ANSWERED) -> str | None:
+async def title(source: ScriptedSource, conversation: Conversation = ANSWERED) -> str | None:
     return await make_title(source, small_tokenizer(), Profile.PREVIEW, conversation, conversation_id="7")
 
 
@@ -26,21 +29,20 @@ async def test_the_task_follows_the_finished_turn_and_appends_one_token_to_what_
     first = Turn(engine(), tokenizer, Profile.PREVIEW, Conversation((ASKED,), thinking=True))
     source = engine("Capital of France")
     assert await title(source) == "Capital of France"
-    (ids,) = source.asked
+    ((ids, sampling, name, _, _),) = source.requests
     said = [*tokenizer.encode_text("Easy."), tokenizer.think_end_id, *tokenizer.encode_text("Paris.")]
     fed = [*first.prompt_ids, *said, tokenizer.eos_id]
     assert ids[: len(fed)] == fed
     assert [tokenizer.token_text(number) for number in ids[len(fed) :]] == ["<｜title｜>"]
-    assert source.sampling[0].temperature == 0
-    assert source.conversations == ["7"]
+    assert (sampling.temperature, name) == (0, "7")
 
 
 async def test_a_model_that_fails_or_does_not_end_its_title_gives_none() -> None:
-    assert await title(engine(EngineFailed("EngineError", "It broke."))) is None
-    assert await title(engine("and so on and on", stop_reason="length")) is None
+    assert await title(engine("half a", fail=EngineFailed("EngineError", "It broke."))) is None
+    assert await title(engine("and so on and on", reason="length")) is None
     assert await title(engine("…!?")) is None
     with pytest.raises(EngineDied):
-        await title(engine(EngineDied("it was killed", engine().log_path)))
+        await title(engine("half a", fail=EngineDied("it was killed", Path("engine.log"))))
 
 
 @pytest.mark.parametrize(
