@@ -193,11 +193,9 @@ def _step_times(decoding: Decoding, position: int, tokens: int) -> tuple[list[fl
             allocated = torch.cuda.memory_allocated() if cuda else 0
         started = time.perf_counter()
         if cuda:
-            stream = torch.cuda.current_stream()
-            before = stream.record_event(torch.cuda.Event(enable_timing=True))  # type: ignore[no-untyped-call]
+            before = _mark()
             decoding.launch(position + number)
-            after = stream.record_event(torch.cuda.Event(enable_timing=True))  # type: ignore[no-untyped-call]
-            marks.append((before, after))
+            marks.append((before, _mark()))
         else:
             decoding.launch(position + number)
             times.append(1000 * (time.perf_counter() - started))
@@ -205,7 +203,7 @@ def _step_times(decoding: Decoding, position: int, tokens: int) -> tuple[list[fl
             decoding.read()
     decoding.read()
     if cuda:
-        times = [before.elapsed_time(after) for before, after in marks]
+        times = [_between(*pair) for pair in marks]
     growth = torch.cuda.memory_allocated() - allocated if cuda else 0
     return times[WARM_UP:], growth
 
@@ -257,13 +255,23 @@ def median_time(body: Callable[[], None], device: torch.device, repeats: int) ->
         body()
     marks = []
     for _ in range(repeats):
-        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-        before.record()  # type: ignore[no-untyped-call]
+        before = _mark()
         graph.replay()
-        after.record()  # type: ignore[no-untyped-call]
-        marks.append((before, after))
+        marks.append((before, _mark()))
     torch.cuda.synchronize()
-    return statistics.median(before.elapsed_time(after) for before, after in marks)
+    return statistics.median(_between(*pair) for pair in marks)
+
+
+def _mark() -> torch.cuda.Event:
+    """An event on the current stream, now."""
+    event: torch.cuda.Event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    event.record()  # type: ignore[no-untyped-call]
+    return event
+
+
+def _between(before: torch.cuda.Event, after: torch.cuda.Event) -> float:
+    milliseconds: float = before.elapsed_time(after)  # type: ignore[no-untyped-call]
+    return milliseconds
 
 
 def _synchronise(device: torch.device) -> None:

@@ -44,6 +44,6 @@ def bench_load(
         torch.cuda.synchronize(place)
     seconds = time.perf_counter() - started
     used = torch.cuda.memory_allocated(place) - before if cuda else 0
-    tensors = sum(1 for _ in source.names())
-    stored = model.stored_bytes
+    del model
+    tensors, stored = sum(1 for _ in source.names()), source.bytes_total
     return LoadBenchmark(name, device_name(place), tensors, stored, seconds, stored / seconds, used)

@@ -226,6 +226,6 @@ def load(model: str, device: str, dtype: str, as_json: bool) -> None:
         click.echo(json.dumps(asdict(result)))
         return
     click.echo(
-        f"{result.tensors:,} tensors, {result.bytes / 1e9:.2f} GB to {result.device} in {result.seconds:.1f} s: "
-        f"{result.rate / 1e9:.2f} GB/s"
+        f"{result.tensors:,} tensors, {result.bytes / 1e9:.2f} GB to {result.device} in "
+        f"{result.seconds:.1f} s: {result.rate / 1e9:.2f} GB/s"
     )
