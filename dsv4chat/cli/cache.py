@@ -3,7 +3,6 @@
 import json
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 
 from dsv4chat.paths import saved_caches
 from dsv4chat.runtime.protocol_cache import SUFFIX, SavedCacheError, read_head
+from dsv4chat.saved_caches import saved_files
 from dsv4chat.visible import visible
 
 _EPILOG = """\b
@@ -69,7 +69,7 @@ def list_(as_json: bool) -> None:
 def clear(conversations: tuple[str, ...]) -> None:
     """Delete the saved caches of the named conversations, or all of them."""
     freed = count = 0
-    for path, conversation in _files(_folder()):
+    for path, conversation in saved_files(_folder()):
         if conversations and conversation not in conversations:
             continue
         try:
@@ -91,15 +91,6 @@ def _folder() -> Path:
     except OSError as error:
         click.echo(f"dsv4chat cache: there is no folder for caches: {error.strerror}.", err=True)
         sys.exit(1)
-
-
-def _files(folder: Path) -> Iterator[tuple[Path, str | None]]:
-    """Every saved file, and the conversation it belongs to; None if that cannot be read."""
-    for path in sorted(folder.glob(f"*/*/*{SUFFIX}")):
-        try:
-            yield path, read_head(path).conversation
-        except SavedCacheError:
-            yield path, None
 
 
 def _conversations(folder: Path) -> list[SavedConversation]:

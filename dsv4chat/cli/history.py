@@ -13,6 +13,7 @@ import click
 from dsv4chat.cli import history_output as output
 from dsv4chat.exchange import ExchangeError, WholeConversation, read_conversations
 from dsv4chat.paths import data_folder
+from dsv4chat.saved_caches import remove_saved
 from dsv4chat.store import Repository, StoreError, open_history
 from dsv4chat.store.salvage import HEADER, salvage
 
@@ -179,6 +180,8 @@ def delete(conversations: Sequence[str], undo: bool, forever: bool, yes: bool) -
                 store.purge(number)
             else:
                 store.delete(number)
+            if not undo:
+                remove_saved(number)
     if not undo and not forever:
         listed = " ".join(map(str, numbers))
         click.echo(f"Deleted. `dsv4chat history delete --undo {listed}` brings back.", err=True)

@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dsv4chat.cli import main
-from dsv4chat.paths import saved_caches
+from dsv4chat.paths import data_folder, saved_caches
 from dsv4chat.runtime import Engine, SamplingParams
+from dsv4chat.store import ConversationSettings, open_history
 from tests.support.engines import save_random
 
 ONE = SamplingParams(temperature=0, max_tokens=1, ignore_eos=True)
@@ -81,6 +82,20 @@ def test_one_conversation_or_all_are_cleared(model: Path) -> None:
     assert [entry["conversation"] for entry in listed()] == ["8\x1b[31m"]
     assert run("clear").stdout.startswith("Deleted 1 file,")
     assert list(saved_caches().iterdir()) == []
+
+
+def test_a_conversation_deleted_from_the_history_leaves_no_saved_cache(model: Path) -> None:
+    history = open_history(data_folder()).repository
+    talk = history.create_conversation(ConversationSettings()).id
+    history.add_message(talk, None, "user", "Secret")
+    history.close()
+    engine = Engine.load(model, device="cpu", cache_folder=saved_caches())
+    for name in (str(talk), "8"):
+        list(engine.generate([1, 2, 3], ONE, conversation=name))
+        engine.save(name)
+    assert CliRunner().invoke(main, ["history", "delete", str(talk)]).exit_code == 0
+    assert [entry["conversation"] for entry in listed()] == ["8"]
+    assert CliRunner().invoke(main, ["history", "delete", "--undo", str(talk)]).exit_code == 0
 
 
 def test_files_that_cannot_be_read_are_shown_and_cleared(model: Path) -> None:

@@ -1,0 +1,25 @@
+"""The files of saved caches as anything but an engine sees them: whose they are, and removing them."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from dsv4chat.paths import saved_caches
+from dsv4chat.runtime.protocol_cache import SUFFIX, SavedCacheError, read_head
+
+
+def saved_files(folder: Path) -> Iterator[tuple[Path, str | None]]:
+    """Every saved file, and the conversation it belongs to; None if that cannot be read."""
+    for path in sorted(folder.glob(f"*/*/*{SUFFIX}")):
+        try:
+            yield path, read_head(path).conversation
+        except SavedCacheError:
+            yield path, None
+
+
+def remove_saved(conversation: int) -> None:
+    """Remove what is saved of a conversation that was deleted, as far as that can be done."""
+    with contextlib.suppress(OSError):
+        for path, owner in saved_files(saved_caches()):
+            if owner == str(conversation):
+                path.unlink(missing_ok=True)
