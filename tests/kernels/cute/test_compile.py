@@ -1,0 +1,116 @@
+"""Every kernel compiles for both architectures into the instructions it is meant to become, without a GPU."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dsv4chat.kernels.cute import arrange, attending, builder, catalogue, connection, products
+
+pytestmark = pytest.mark.skipif(
+    builder.dsl_version() is None, reason="nvidia-cutlass-dsl is not installed (it is for Linux only)"
+)
+
+SHARED = (
+    "import os, json; os.environ['CUTE_DSL_ARCH'] = 'sm_90a'\n"
+    "from dsv4chat.kernels.cute import gemv, experts_kernel, attention_kernel, connection_kernel\n"
+)
+
+
+def disassembler() -> Path:
+    spec = importlib.util.find_spec("nvidia")
+    folders = [Path(folder) for folder in spec.submodule_search_locations]
+    return next(path for folder in folders for path in folder.glob("*/bin/nvdisasm"))
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("architecture", catalogue.ARCHITECTURES)
+def test_every_kernel_becomes_the_instructions_it_is_meant_to_be(architecture, tmp_path):
+    progress = []
+    build = builder.build(
+        architecture, lambda done, total, name: progress.append((done, total)), root=tmp_path
+    )
+    assert build.complete()
+    assert progress == [(done + 1, len(catalogue.names())) for done in range(len(catalogue.names()))]
+    kernels = {}
+    for name in build.kernels():
+        check_launcher_data(build.read(name))
+        command = [str(disassembler()), "-c", str(build.folder / f"{name}.cubin")]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        kernels[name] = opcodes(text)
+    for name, code in kernels.items():
+        # Without it a programmatic launch would read what the kernel before it has not written yet.
+        assert "ACQBULK" in code, name
+        if catalogue.family(name) in catalogue.PRODUCTS:
+            check_product(name, code, architecture)
+    check_attention(kernels["attention_partial"])
+
+
+def check_launcher_data(kernel):
+    assert kernel.cubin.startswith(b"\x7fELF")
+    assert kernel.entry.encode() in kernel.cubin
+    assert kernel.parameters
+    assert set(kernel.parameters) <= {4, 8}
+
+
+def check_product(name, code, architecture):
+    """16 bytes at a time past the registers, through shared memory, to the tensor cores; nothing spilled."""
+    assert any(op.startswith("LDGSTS") and ".128" in op for op in code), name
+    assert any(op.startswith("LDS.128") for op in code), name
+    assert any(op.startswith("HMMA.16816.F32") for op in code), name
+    if "ragged" not in name:
+        assert not [op for op in code if op.startswith(("LDL", "STL"))], name
+    if "nvfp4" in name:
+        # A unit is 16 words of 8 codes a lane: 64 conversions of two, from 4 bits where there is such a one.
+        to_four, to_eight = (
+            sum(f"F2FP.F16.{kind}.UNPACK_B" in op for op in code) for kind in ("E2M1", "E4M3")
+        )
+        assert (to_four, to_eight) == ((64, 0) if architecture == "sm_100a" else (0, 64)), name
+
+
+def check_attention(code):
+    assert any(op.startswith("LDSM.16.MT88.4") for op in code)
+    assert sum(op.startswith("HMMA.16816.F32") for op in code) == 64  # 32 of scores, 32 of sums
+
+
+def opcodes(text: str) -> list[str]:
+    lines = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z0-9_.]+)", text, re.MULTILINE)
+    assert lines
+    return lines
+
+
+def test_host_and_kernels_agree_on_sizes():
+    """What the host reserves and counts is what the kernels use."""
+    code = SHARED + (
+        "print(json.dumps({"
+        "'threads': gemv.THREADS, 'warps': gemv.WARPS, 'stage': gemv.STAGE_BYTES, 'sums': gemv.SUMS_BYTES,"
+        "'stages': {f.name: f.stages for f in gemv.FORMATS},"
+        "'blocks': {f.name: f.blocks for f in gemv.FORMATS},"
+        "'unit': {f.name: f.unit for f in gemv.FORMATS}, 'chunk': {f.name: f.columns for f in gemv.FORMATS},"
+        "'down': experts_kernel.STAGES_DOWN, 'picks': experts_kernel.MOST_PICKS,"
+        "'pick_bits': experts_kernel.PICK_BITS, 'attention': attention_kernel.SHARED_BYTES,"
+        "'merge': attention_kernel.QUARTERS * attention_kernel.D // 4, 'extra': connection_kernel.EXTRA,"
+        "'columns': connection_kernel.COLUMNS}))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(result.stdout) == {
+        "threads": products.THREADS,
+        "warps": products.WARPS,
+        "stage": products.STAGE_BYTES,
+        "sums": products.SUMS_BYTES,
+        "stages": products.STAGES,
+        "blocks": products.BLOCKS,
+        "unit": arrange.UNIT,
+        "chunk": arrange.CHUNK,
+        "down": products.STAGES_DOWN,
+        "picks": products.MOST_PICKS,
+        "pick_bits": products.PICK_BITS,
+        "attention": attending.SHARED_BYTES,
+        "merge": attending.MERGE_THREADS,
+        "extra": connection.EXTRA,
+        "columns": connection.COLUMNS,
+    }
