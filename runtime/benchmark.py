@@ -14,9 +14,12 @@ from torch import Tensor
 
 from dsv4chat.runtime.cache import KVCache
 from dsv4chat.runtime.errors import EngineError
+from dsv4chat.runtime.gpu.decoding import Decoding
+from dsv4chat.runtime.gpu.step import DecodeStep
 from dsv4chat.runtime.loading import WeightSource
-from dsv4chat.runtime.model import Model
+from dsv4chat.runtime.opening import load_model
 from dsv4chat.runtime.placement import choose_device, choose_dtype, choose_kv_dtype
+from dsv4chat.runtime.protocol import SamplingParams
 from dsv4chat.runtime.reference import Reference
 
 BLOCK = 16  # tokens one side decodes before the other has its turn
@@ -76,6 +79,24 @@ class _Side:
         return Speed(decode_ms=1000 * median, decode=1 / median, prefill=self.prefill)
 
 
+def stepping(step: DecodeStep, cache: KVCache) -> Callable[[Tensor], Tensor]:
+    """Feeds by the device's own step: a prompt (n,) first, then, one by one, the ids it gave."""
+    decoding = Decoding(step, cache)
+
+    def feed(fed: Tensor) -> Tensor:
+        if cache.position == 0:
+            ids = fed.tolist()
+            if len(ids) > 1:
+                step.model.forward(fed[:-1], cache)
+            decoding.begin(ids, SamplingParams(temperature=0, seed=0), ())
+        decoding.launch(cache.begin(1))
+        record = decoding.read()
+        cache.commit(1)
+        return torch.tensor([record.id])
+
+    return feed
+
+
 def decode_benchmark(
     source: WeightSource,
     *,
@@ -101,12 +122,14 @@ def decode_benchmark(
     if against and place.type != "cpu":
         raise EngineError("The comparison with transformers runs on the CPU; choose --device cpu.")
     say("loading the model")
-    model = Model.load(source, place, precision, None)
+    model = load_model(source, place, precision)
     ids = torch.randint(0, model.config.vocab_size, (prompt,), generator=torch.Generator().manual_seed(0))
     cache = KVCache(model.config, storage, prompt + WARM_UP + tokens, place)
 
-    def ours(fed: Tensor) -> Tensor:
+    def forward(fed: Tensor) -> Tensor:
         return model.forward(fed, cache).logits[-1].argmax()[None]
+
+    ours = forward if model.decode_step is None else stepping(model.decode_step, cache)
 
     def synchronise() -> None:
         if place.type == "cuda":

@@ -8,9 +8,11 @@ from click.testing import CliRunner
 from transformers import DeepseekV4ForCausalLM
 
 from dsv4chat.cli import main
-from dsv4chat.runtime.benchmark import decode_benchmark
+from dsv4chat.runtime.benchmark import decode_benchmark, stepping
+from dsv4chat.runtime.cache import KVCache
 from dsv4chat.runtime.errors import EngineError
-from tests.support.memory_source import MemorySource
+from dsv4chat.runtime.gpu.step import DecodeStep
+from tests.support.memory_source import CPU, MemorySource, load, random_ids
 from tests.support.random_models import random_model
 from tests.support.saved_models import save
 
@@ -77,3 +79,19 @@ def test_bad_input_is_a_sentence(folder: Path) -> None:
         decode_benchmark(MemorySource(random_model("pro")), tokens=0)
     with pytest.raises(EngineError, match="kv_dtype"):
         decode_benchmark(MemorySource(random_model("pro")), kv_dtype="int4")
+
+
+def test_the_devices_own_step_continues_as_the_model_does() -> None:
+    model = load(random_model("pro", seed=3))
+    ids = random_ids(30, 160, 3)
+    fed, expected = ids, []
+    cache = KVCache(model.config, "float32", 60, CPU)
+    for _ in range(20):
+        fed = model.forward(fed, cache).logits[-1].argmax()[None]
+        expected.append(int(fed))
+    feed = stepping(DecodeStep(model), KVCache(model.config, "float32", 60, CPU))
+    fed, got = ids, []
+    for _ in range(20):
+        fed = feed(fed)
+        got.append(int(fed))
+    assert got == expected
