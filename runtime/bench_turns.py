@@ -72,8 +72,9 @@ class Restart:
 
 @dataclass(frozen=True)
 class ConversationCost:
-    """Medians leave out the first turn, which is cold itself. ratio: cold / warm; restart_ratio: the engine's
-    making counts as warm time. saved_bytes: on disk in the end.
+    """Medians over the turns, without the first one, which is cold itself. saved_bytes: on disk in the end.
+
+    ratio: of each turn's cold and warm time; restart_ratio: the engine's making counts as warm time.
     """
 
     name: str
@@ -151,7 +152,7 @@ def _measure(loaded: Engine, name: str, mode: str, questions: list[str]) -> Conv
         prefilled=statistics.median(turn.prefilled for turn in turns[1:]),
         warm_ms=warm_ms,
         cold_ms=cold_ms,
-        ratio=cold_ms / warm_ms,
+        ratio=statistics.median(turn.cold_ms / turn.warm_ms for turn in turns[1:]),
         restart=Restart(ready_ms, last, report.restored),
         restart_ratio=last.cold_ms / (ready_ms + last.warm_ms),
         saved_bytes=saved.bytes,

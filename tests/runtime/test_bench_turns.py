@@ -45,7 +45,8 @@ def test_every_turn_but_the_first_feeds_little_in_every_mode_and_after_a_restart
             assert turn["warm_ms"] > 0
             assert turn["cold_ms"] > 0
         assert entry["restart"]["restored"] == "disk"
-        assert entry["ratio"] == pytest.approx(entry["cold_ms"] / entry["warm_ms"])
+        ratios = [turn["cold_ms"] / turn["warm_ms"] for turn in others]
+        assert entry["ratio"] == pytest.approx(sum(ratios) / 2)
         assert entry["saved_bytes"] > 0
 
 
