@@ -212,6 +212,8 @@ class AssistantMessage(Vertical):
                 parts.append(rate(made.tokens_per_second))
             if made.ttft_ms is not None:
                 parts.append(f"first after {milliseconds(made.ttft_ms)}")
+            if made.reused is not None and made.prompt_tokens:
+                parts.append(f"{made.reused:,} of {made.prompt_tokens:,} reused")
         line = " · ".join(parts)
         if record.error:
             line += f"\n{visible(record.error)}"
