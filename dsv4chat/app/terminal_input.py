@@ -6,7 +6,7 @@ such characters out of a paste.
 """
 
 from codecs import getincrementaldecoder
-from typing import Any, TextIO, cast
+from typing import Any, cast
 
 from textual.driver import Driver
 
@@ -31,7 +31,8 @@ def forgiving(driver: type[Driver]) -> type[Driver]:
     class ForgivingDriver(linux_driver.LinuxDriver):
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
-            self._file = cast(TextIO, LastingOutput(self._file))
+            if self._file is not None:
+                self._file = cast(Any, LastingOutput(self._file))
 
         def run_input_thread(self) -> None:
             # The name by which Textual's method looks for its decoder.
