@@ -124,6 +124,11 @@ class WarmCaches:
             conversation = self._unsaved.pop()
             try:
                 await engine.caches.save(conversation)
+            except asyncio.CancelledError:
+                self._unsaved.add(
+                    conversation
+                )  # the app is being left: it is asked for, and waited for, again
+                raise
             except EngineDied:
                 return
             except EngineFailed as error:

@@ -1,5 +1,6 @@
 """When conversations' caches are saved and brought back: idle, leaving, opening, a new engine, deleting."""
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -75,6 +76,24 @@ async def test_leaving_saves_what_is_not_saved_yet(tmp_path: Path, ended: bool) 
     await wait_for(lambda: not session.busy if ended else parts.engine.asked)
     await session.close()
     assert parts.engine.caches.saved == ["1"]
+
+
+async def test_leaving_in_the_middle_of_a_save_waits_for_it(tmp_path: Path) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    await ask(session, "Capital?")
+    caches = parts.engine.caches
+    caches.slow = True
+    assert isinstance(parts.clock, Ticks)
+    parts.clock.now += IDLE_SECONDS
+    await session.look_after()
+    await wait_for(lambda: caches.saved == ["1"])
+    leaving = asyncio.create_task(session.close())
+    await wait_for(lambda: caches.saved == ["1", "1"])
+    assert not parts.engine.closed
+    caches.slow = False
+    await leaving
+    assert parts.engine.closed
 
 
 async def test_an_engine_that_hangs_is_not_waited_for_when_leaving(tmp_path: Path) -> None:

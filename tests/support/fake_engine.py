@@ -38,9 +38,12 @@ class FakeCaches:
         self.figures: list[ConversationCache] = []
         self.notices: list[str] = []
         self.fails: Exception | None = None
+        self.slow = False
 
     async def save(self, conversation: str) -> Saved:
         self.saved.append(conversation)
+        while self.slow:
+            await asyncio.sleep(0.01)
         if self.fails is not None:
             raise self.fails
         return Saved(number=1, files=1, bytes=1000, seconds=0.1)
