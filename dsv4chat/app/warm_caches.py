@@ -125,9 +125,7 @@ class WarmCaches:
             try:
                 await engine.caches.save(conversation)
             except asyncio.CancelledError:
-                self._unsaved.add(
-                    conversation
-                )  # the app is being left: it is asked for, and waited for, again
+                self._unsaved.add(conversation)  # the app is being left, and asks again
                 raise
             except EngineDied:
                 return
