@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.screen import Screen
 
-from dsv4chat.app.keys import unknown
+from dsv4chat.app.keys import complaints
 from dsv4chat.app.screens.chat_screen import ChatScreen
 from dsv4chat.app.styles import beside
 from dsv4chat.app.terminal_input import forgiving
@@ -79,8 +79,7 @@ class ChatApp(App[None]):
     def _set_keys(self, session: "ChatSession") -> None:
         changed = session.preferences.settings.keys
         self.set_keymap(changed)
-        sentence = unknown(changed, self.chat.all_bindings())
-        if sentence:
+        for sentence in complaints(changed, self.chat.all_bindings()):
             self.chat.say(sentence, "warning")
 
     def _setting_changed(self, section: str, name: str) -> None:

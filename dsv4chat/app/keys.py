@@ -42,9 +42,21 @@ def written(key: str) -> str:
     return "+".join(_NAMES.get(part, part.capitalize()) for part in key.strip().split("+"))
 
 
-def unknown(changed: Mapping[str, str], own: Mapping[str, Binding]) -> str | None:
-    """A sentence about the names of `changed` that no binding has; None if all are known."""
+def complaints(changed: Mapping[str, str], own: Mapping[str, Binding]) -> list[str]:
+    """What is wrong with the keys of the settings: names there are not, keys with two uses."""
     wrong = sorted(set(changed) - set(own))
-    if not wrong:
-        return None
-    return f"The settings name keys for {', '.join(wrong)}; there are: {', '.join(sorted(own))}."
+    found = []
+    if wrong:
+        found.append(f"The settings name keys for {', '.join(wrong)}; there are: {', '.join(sorted(own))}.")
+    uses: dict[str, list[str]] = {}
+    for name, binding in own.items():
+        for key in (changed.get(name) or binding.key).split(","):
+            uses.setdefault(key.strip(), []).append(name)
+    for name in sorted(set(changed) & set(own)):
+        for key in changed[name].split(","):
+            others = [other for other in uses[key.strip()] if other != name]
+            if others:
+                found.append(
+                    f"The settings give {written(key)} to {name}; it is also for {', '.join(others)}."
+                )
+    return found

@@ -94,10 +94,12 @@ class Transcript(MessageCursor, can_focus=True):
         answer: "MessageRecord",
         branches: "Mapping[int, Branch] | None" = None,
     ) -> None:
-        """A question and the answer that is being written to it."""
+        """A question and the answer that is being written to it; one without a question moves no view."""
+        follow = user is not None or self.at_end
         await self.messages.begin(user, answer, branches or {})
-        self.select(None)
-        self.to_end()
+        if follow:
+            self.select(None)
+            self.to_end()
 
     async def add(self, record: "MessageRecord") -> None:
         """A finished message at the end, a tool's result."""
