@@ -265,12 +265,12 @@ def median_time(body: Callable[[], None], device: torch.device, repeats: int) ->
 def _mark() -> torch.cuda.Event:
     """An event on the current stream, now."""
     event: torch.cuda.Event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-    event.record()  # type: ignore[no-untyped-call]
+    event.record()
     return event
 
 
 def _between(before: torch.cuda.Event, after: torch.cuda.Event) -> float:
-    milliseconds: float = before.elapsed_time(after)  # type: ignore[no-untyped-call]
+    milliseconds: float = before.elapsed_time(after)
     return milliseconds
 
 

@@ -161,6 +161,7 @@ class Server:
             cache_folder=request.cache_folder,
             cache_disk=request.cache_disk,
             kernels=request.kernels,
+            say=lambda sentence: self._send(Loading(stage=sentence)),
         )
         progress.last()
         self._engine = engine

@@ -107,6 +107,7 @@ class Engine:
         kernels: str = "auto",
         layers: int | None = None,
         mix: str | None = None,
+        say: Callable[[str], None] | None = None,
     ) -> "Engine":
         """Load a checkpoint folder of any spelling and format, "demo", or random weights ("random:flash").
 
@@ -120,6 +121,7 @@ class Engine:
 
         kernels: of the decode step on CUDA: auto | torch | cute.
         layers, mix: of random weights: only the first layers; "nvidia" or "nvfp4".
+        say: hears in sentences what else takes time or cannot be had, like kernels that are built.
 
         Raises ConfigError, CheckpointError (something is wrong with the files), EngineError (a value that is
         not in these lists, no such device).
@@ -133,7 +135,7 @@ class Engine:
         if min(cache_memory or 0, cache_disk or 0) < 0:
             raise EngineError("cache_memory and cache_disk are numbers of bytes, 0 or more.")
         source, folder = source_of(model, place, layers, mix)
-        loaded = load_model(source, place, precision, progress, kernels)
+        loaded = load_model(source, place, precision, progress, kernels, say)
         tokenizer, problem = _tokenizer(folder)
         info = EngineInfo(
             model=str(model),
