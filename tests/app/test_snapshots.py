@@ -8,8 +8,11 @@ import pytest
 from textual.pilot import Pilot
 
 from dsv4chat.app.app import ChatApp
+from dsv4chat.app.screens.inspector_screen import InspectorScreen
 from dsv4chat.app.themes import DARK, LIGHT
 from dsv4chat.app.widgets.composer import Composer
+from dsv4chat.app.widgets.token_text import TokenText
+from dsv4chat.app.widgets.transcript import Transcript
 from tests.support.app_parts import Parts, wait_until
 from tests.support.fake_engine import Script
 
@@ -63,6 +66,35 @@ async def died(pilot: Pilot[None]) -> None:
     await settle(pilot, app)
 
 
+async def branched(pilot: Pilot[None]) -> None:
+    await answered(pilot)
+    app = await ready(pilot)
+    assert app.session is not None
+    app.session.tree.regenerate()
+    await wait_until(pilot, lambda: app.session and app.session.can_send and len(app.session.branches) == 1)
+    app.chat.query_one(Transcript).focus()
+    await settle(pilot, app)
+
+
+async def inspected(pilot: Pilot[None]) -> None:
+    await branched(pilot)
+    await pilot.press("i")
+    await wait_until(pilot, lambda: isinstance(pilot.app.screen, InspectorScreen))
+    await pilot.press("right", "right")
+    await pilot.pause(0.3)
+
+
+async def coloured(pilot: Pilot[None]) -> None:
+    await branched(pilot)
+    await pilot.press("s")
+    await wait_until(pilot, lambda: list(pilot.app.screen.query(TokenText)))
+    await pilot.pause(0.3)
+
+
+def two_answers() -> Parts:
+    return Parts(None, Script([ANSWER, ANSWER.replace("Lyon", "Lille")]))
+
+
 def parts(tokens: int | None = None) -> Parts:
     made = Parts(None, Script([ANSWER]))
     made.allow = tokens
@@ -84,10 +116,30 @@ def test_an_engine_that_died(snap_compare: Callable[..., bool], size: tuple[int,
     assert snap_compare(parts(60).app(), terminal_size=size, run_before=died)
 
 
-def test_light(snap_compare: Callable[..., bool]) -> None:
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_light(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
     app = ChatApp(parts().session, LIGHT.name)
     assert app.theme != DARK.name
-    assert snap_compare(app, terminal_size=SIZES[2], run_before=answered)
+    assert snap_compare(app, terminal_size=size, run_before=answered)
+
+
+@pytest.mark.parametrize("theme", [DARK.name, LIGHT.name])
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_a_selected_answer_with_a_branch(
+    snap_compare: Callable[..., bool], size: tuple[int, int], theme: str
+) -> None:
+    assert snap_compare(ChatApp(two_answers().session, theme), terminal_size=size, run_before=branched)
+
+
+@pytest.mark.parametrize("theme", [DARK.name, LIGHT.name])
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_a_look_inside_a_token(snap_compare: Callable[..., bool], size: tuple[int, int], theme: str) -> None:
+    assert snap_compare(ChatApp(two_answers().session, theme), terminal_size=size, run_before=inspected)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_colours_by_surprise(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
+    assert snap_compare(two_answers().app(), terminal_size=size, run_before=coloured)
 
 
 def test_help(snap_compare: Callable[..., bool]) -> None:
