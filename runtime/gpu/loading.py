@@ -1,16 +1,17 @@
 """Weights as the decode step reads them: on the device in their stored formats, those with one input stacked.
 
 Each tensor is copied to its place in the stack before the next one is read; nothing is held twice but the
-matrix on its way. Plain matrices that have to be precise (compressors, router, head) keep their stored type:
-bfloat16 values times a bfloat16 input, summed in float32, are what float32 arithmetic makes of them.
+matrix on its way. MXFP4 becomes NVFP4 where that loses nothing. Plain matrices that have to be precise
+(compressors, router, head) keep their stored type: bfloat16 values times a bfloat16 input, summed in float32,
+are what float32 arithmetic makes of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.formats import Weight
+from dsv4chat.kernels.formats import MXFP4Weight, NVFP4Weight, Weight, format_name
 from dsv4chat.kernels.linear import Stack
 from dsv4chat.kernels.packed import Matrix, Packed, PackedStack, pack
 from dsv4chat.runtime.errors import CheckpointError
@@ -25,7 +26,7 @@ class PackedLoader(Loader):
     packed = True
 
     def matrix(self, name: str) -> Matrix:
-        (packed,) = pack([self._weight(name)])
+        (packed,) = pack([self._kernel_format(self._weight(name))])
         return packed
 
     def head(self, name: str) -> Stack:
@@ -44,15 +45,36 @@ class PackedLoader(Loader):
         return stacks
 
     def experts(self, prefix: str) -> tuple[Matrix, Matrix]:
+        before = self.bytes_done, self.tensors_done, self.parameters
+        packed = self._experts(prefix, self._kernel_format)
+        if packed is None:  # one of them does not fit into NVFP4: all stay as they are
+            self.bytes_done, self.tensors_done, self.parameters = before
+            packed = self._experts(prefix, lambda weight: weight)
+        assert packed is not None
+        return packed
+
+    def _experts(self, prefix: str, prepared: Callable[[Weight], Weight]) -> tuple[Packed, Packed] | None:
+        """All experts' matrices as `prepared`; None if that is MXFP4 for one and NVFP4 for another."""
         gate_up = down = None
+        seen: set[str] = set()
         count = self.config.num_experts
         for expert in range(count):
-            w1, w2, w3 = (self._weight(f"{prefix}.experts.{expert}.w{i}.weight") for i in (1, 2, 3))
-            gate_up = _put(gate_up, pack([w1, w3]), expert, count)
-            down = _put(down, pack([w2]), expert, count)
+            parts = [self._weight(f"{prefix}.experts.{expert}.w{i}.weight") for i in (1, 2, 3)]
+            ready = [prepared(part) for part in parts]
+            seen |= {format_name(part) for part in ready}
+            if {"MXFP4", "NVFP4"} <= seen:
+                return None
+            gate_up = _put(gate_up, pack([ready[0], ready[2]]), expert, count)
+            down = _put(down, pack([ready[1]]), expert, count)
         assert gate_up is not None
         assert down is not None
         return gate_up, down
+
+    def _kernel_format(self, weight: Weight) -> Weight:
+        """MXFP4 as NVFP4, for which there are kernels, where that loses nothing."""
+        if not isinstance(weight, MXFP4Weight):
+            return weight
+        return NVFP4Weight.from_mxfp4(weight) or weight
 
     def _weight(self, name: str, precise: bool = False) -> Weight:
         """One weight on the device. A plain one in the model's type, or as it is stored if `precise`."""
@@ -66,7 +88,7 @@ class PackedLoader(Loader):
         return weight.to(self.device, stored if keep else self.dtype)
 
     def _stack(self, weights: Sequence[Weight], out: torch.dtype) -> PackedStack:
-        parts = pack(weights)
+        parts = pack([self._kernel_format(weight) for weight in weights])
         sums = self.dtype
         if any(part.format == "plain" and part.codes.dtype == torch.float32 for part in parts):
             sums = torch.float32

@@ -107,3 +107,22 @@ def test_every_checkpoint_format_can_stay_as_it_is(tmp_path, fmt: str) -> None:
     expected = feed(Model.load(checkpoint, CPU, torch.float32), ids, [40])
     packed = Model.load(checkpoint, CPU, torch.float32, loader=PackedLoader)
     assert (stepped(packed, ids, 30) - expected[30:]).abs().max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_mxfp4_becomes_nvfp4_where_that_loses_nothing(tmp_path, wide: bool) -> None:
+    theirs = random_model((128, 4), seed=26, hash_layers=1)
+    if wide:  # one expert whose blocks are further apart than NVFP4's scales reach
+        theirs.model.layers[1].mlp.experts.down_proj.data[2, 3, :32] *= 2.0**-30
+    save(theirs, tmp_path / "model", fmt="mxfp4")
+    checkpoint = Checkpoint.open(tmp_path / "model")
+    packed = Model.load(checkpoint, CPU, torch.float32, loader=PackedLoader)
+    assert packed.layers[0].moe.weights.down.format == "NVFP4"
+    assert packed.layers[1].moe.weights.down.format == ("MXFP4" if wide else "NVFP4")
+    plain = Model.load(checkpoint, CPU, torch.float32)
+    assert packed.parameters == plain.parameters
+    assert packed.stored_bytes == plain.stored_bytes
+    for ours, expected in zip(packed.layers, plain.layers, strict=True):
+        for name in ("gate_up", "down"):
+            values = getattr(ours.moe.weights, name).dense(torch.float32)
+            assert torch.equal(values, getattr(expected.moe.weights, name))
