@@ -31,5 +31,7 @@ Every kernel waits for the one before it only where it needs its results (progra
 which is safe beside PyTorch's own kernels in one stream. Kernels are loaded when `operations` returns;
 nothing is loaded or synchronised afterwards.
 
-Ready: linear, grouped, experts.
+Ready: linear, grouped, experts, connection, router, attention, cache_rows, index; the last five as
+`step_operations`, `step_rows` and `step_index` describe them. `sampling` ends a step in two launches; it has
+compiled and never run, so that "auto" leaves it out.
 """
