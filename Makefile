@@ -11,7 +11,7 @@ else
 CONSTRAINTS := constraints.txt
 endif
 
-.PHONY: chat test soak lint types wheel screenshots clean
+.PHONY: chat test soak gpu lint types wheel screenshots clean
 
 chat: $(VENV)/.installed
 	$(BIN)/dsv4chat
@@ -22,6 +22,10 @@ test: $(VENV)/.dev-installed
 
 soak: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -m soak --timeout 3600 -rA --no-header tests
+
+# On a machine with a CUDA device.
+gpu: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -m gpu --timeout 900 -rA --no-header tests
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check .
