@@ -59,7 +59,7 @@ class EngineSettings(_Section):
     cache_memory: float = Field(default=2.0, ge=0)
     """GB of main memory for the caches of conversations that are not open; what is beyond goes to disk."""
     cache_disk: float = Field(default=8.0, ge=0)
-    """GB of disk for saved caches; those used longest ago are removed."""
+    """GB of disk for saved caches; those used longest ago are removed. 0: nothing is saved."""
 
 
 class SamplingSettings(_Section):

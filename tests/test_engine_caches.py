@@ -79,7 +79,7 @@ async def test_a_damaged_saved_cache_is_told_and_read_again(folder, tmp_path):
 async def test_without_a_folder_a_save_is_refused_with_a_sentence_and_the_engine_goes_on(folder, tmp_path):
     engine = await loaded(folder, tmp_path)
     await turn(engine, [3, 4, 5], "7")
-    with pytest.raises(EngineFailed, match="no folder to save caches in"):
+    with pytest.raises(EngineFailed, match="the engine was given no folder"):
         await engine.caches.save("7")
     assert await engine.caches.measure("7", [3, 4, 9]) == 2
     await engine.close()

@@ -49,7 +49,7 @@ def build_session(options: ChatOptions) -> ChatSession:
             ),
             cache_disk=_bytes(engine.cache_disk),
             # Without a history the numbers of conversations begin anew each time.
-            cache_folder=None if trouble or no_cache else str(saved_caches()),
+            cache_folder=None if trouble or no_cache or not engine.cache_disk else str(saved_caches()),
         ),
         store=BackgroundStore(None if trouble else data_folder()),
         settings=ConversationSettings(

@@ -218,6 +218,8 @@ def test_flag_and_settings_say_how_much_memory_caches_may_take(
     assert (load.cache_memory, load.cache_disk) == (1_500_000_000, 250_000_000)
     assert load.cache_folder == str(tmp_path / "home" / "cache" / "conversations")
     assert build_session(ChatOptions(cache_memory=0.0)).link._load.cache_memory == 0
+    monkeypatch.setenv("DSV4CHAT_ENGINE__CACHE_DISK", "0")
+    assert build_session(ChatOptions()).link.saves is None
     (tmp_path / "file").touch()
     monkeypatch.setenv("DSV4CHAT_HOME", str(tmp_path / "file"))
     session = build_session(ChatOptions())
