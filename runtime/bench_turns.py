@@ -2,8 +2,8 @@
 
 Two conversations in each of three modes: twenty questions of 50 tokens, and a document of 3,000 tokens with
 ten questions. After each answer the same prompt is given to an empty cache, so that both meet the machine in
-the same minute. In the end the conversation is saved, and an engine made anew over the same weights answers
-one more question from what is on disk.
+the same minute. In the end the conversation is saved, and engines made anew over the same weights answer one
+more question from what is on disk.
 """
 
 import random
@@ -23,6 +23,7 @@ MODES = ("chat", "thinking", "thinking with tools")
 TURNS, MESSAGE_TOKENS = 20, 50
 QUESTIONS, DOCUMENT_TOKENS, QUESTION_TOKENS = 10, 3000, 15
 ANSWER_TOKENS = 24
+RESTARTS = 3
 CONTEXT = 8192
 TOOL = {
     "name": "calculator",
@@ -74,7 +75,7 @@ class Restart:
 class ConversationCost:
     """Medians over the turns, without the first one, which is cold itself. saved_bytes: on disk in the end.
 
-    ratio: of each turn's cold and warm time; restart_ratio: the engine's making counts as warm time.
+    ratio: of each turn's cold and warm time. restart_ms: the engine's making and the time to the first token.
     """
 
     name: str
@@ -84,7 +85,8 @@ class ConversationCost:
     warm_ms: float
     cold_ms: float
     ratio: float
-    restart: Restart
+    restarts: list[Restart]
+    restart_ms: float
     restart_ratio: float
     saved_bytes: int
 
@@ -139,10 +141,12 @@ def _measure(loaded: Engine, name: str, mode: str, questions: list[str]) -> Conv
             turns.append(_turn(report, _cold_ms(cold, conversation)))
             conversation = _with(conversation, answer)
         saved = engine.save("warm")
-        engine, ready_ms = _fresh(loaded, Path(folder))
         conversation = _with(conversation, Message("user", questions[-1]))
-        report, _ = _ask(engine, conversation, "warm")
-        last = _turn(report, _cold_ms(cold, conversation))
+        restarts = []
+        for _ in range(RESTARTS):
+            engine, ready_ms = _fresh(loaded, Path(folder))
+            report, _ = _ask(engine, conversation, "warm")
+            restarts.append(Restart(ready_ms, _turn(report, _cold_ms(cold, conversation)), report.restored))
     warm_ms = statistics.median(turn.warm_ms for turn in turns[1:])
     cold_ms = statistics.median(turn.cold_ms for turn in turns[1:])
     return ConversationCost(
@@ -153,8 +157,11 @@ def _measure(loaded: Engine, name: str, mode: str, questions: list[str]) -> Conv
         warm_ms=warm_ms,
         cold_ms=cold_ms,
         ratio=statistics.median(turn.cold_ms / turn.warm_ms for turn in turns[1:]),
-        restart=Restart(ready_ms, last, report.restored),
-        restart_ratio=last.cold_ms / (ready_ms + last.warm_ms),
+        restarts=restarts,
+        restart_ms=statistics.median(one.ready_ms + one.turn.warm_ms for one in restarts),
+        restart_ratio=statistics.median(
+            one.turn.cold_ms / (one.ready_ms + one.turn.warm_ms) for one in restarts
+        ),
         saved_bytes=saved.bytes,
     )
 
