@@ -82,7 +82,8 @@ class Experts:
         (n, d) float32 or None.
         """
         rows = []
-        for number, row in enumerate(x.split(1)):
+        for number in range(x.shape[0]):
+            row = x[number : number + 1]
             if ids is None:
                 gate, up = self.gate_up.multiply(row).chunk(2, dim=1)
                 hidden = swiglu(gate, up, self.limit)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from dsv4chat.kernels.cute.operations import Machine
+    from dsv4chat.kernels.cute.machine import Machine
 
 _EPILOG = """\b
 Exit codes:
@@ -91,7 +91,7 @@ def list_(as_json: bool) -> None:
 def check(
     quick: bool, rows: int, geometry: str, time_only: bool, no_programmatic: bool, as_json: bool
 ) -> None:
-    """Compare every kernel with float64 on the GPU here, then time it against the memory's bandwidth."""
+    """Compare the kernels with float64 on the GPU here, then time them against the memory's bandwidth."""
     import torch
 
     from dsv4chat.kernels.cute import check as checks

@@ -21,6 +21,16 @@ best (more are done in turns); results are float32, in `out` when given, else al
         float32: (n, d) -> (n, d), add + the weighted sum of the chosen experts, two launches
     ops.experts(gate_up, down, limit)(x, add=None)
         matrices without the leading axis and no ids: the shared expert
+    ops.connection(weights)(streams, output, gates, peak)
+        what lies between two sublayers: streams, the next input, gates, max |X|; two launches
+    ops.router(bias, table, picks, scaling)(logits, tokens)
+        ids (n, picks) int32 and weights (n, picks) float32, one launch
+    ops.attention(sizes, rows)(query, rotation, position, ring, blocks, chosen)
+        one token over window and compressed rows, two launches
+    ops.cache_rows(...), ops.index(...), ops.sampling(...)
+        what a token leaves in the cache, which blocks it attends to, how a step ends
+
+Their exact meaning is that of the PyTorch versions: `kernels.step_operations`, `step_rows`, `step_index`.
 
 Layouts: codes as stored, in place. NVFP4 block scales are copied once into the order the lanes want
 (`arrange.quad_scales`, exact, 1/9 of the weight; `arrange.linear_scales` goes back), FP8 tile scales to
@@ -31,7 +41,6 @@ Every kernel waits for the one before it only where it needs its results (progra
 which is safe beside PyTorch's own kernels in one stream. Kernels are loaded when `operations` returns;
 nothing is loaded or synchronised afterwards.
 
-Ready: linear, grouped, experts, connection, router, attention, cache_rows, index; the last five as
-`step_operations`, `step_rows` and `step_index` describe them. `sampling` ends a step in two launches; it has
-compiled and never run, so that "auto" leaves it out.
+`dsv4chat kernels check` compares products, experts, connections, router and attention with float64 and times
+them; cache rows and index are compared by `pytest -m gpu`.
 """

@@ -1,4 +1,7 @@
-"""Checks every kernel on the GPU at hand against float64: random inputs, poisoned outputs, odd shapes.
+"""Checks kernels on the GPU at hand against float64: random inputs, poisoned outputs, odd shapes.
+
+Products, experts, connections, router and attention; cache rows and index have tests of their own
+(`pytest -m gpu`).
 
 The reference multiplies the stored values, in float64, with the activations as the tensor cores get them.
 A result is right when its error, ||out - reference|| / ||reference||, is below a bound that follows from what
@@ -65,7 +68,7 @@ def random_packed(format: str, shape: tuple[int, ...], device: torch.device, siz
 
 
 def check(machine: Machine, quick: bool = False) -> Iterator[Checked]:
-    """Every kernel in many shapes; `quick`: few of them."""
+    """Each of these kernels in many shapes; `quick`: few of them."""
     shapes = SHAPES[:4] if quick else SHAPES
     for format in ("nvfp4", "fp8", "bf16"):
         for rows, columns in shapes:
@@ -167,7 +170,7 @@ def _experts(machine: Machine, format: str, inner: int, d: int, n: int, picks: i
     for row in range(n):
         for pick in range(picks):
             expert = int(ids[row, pick])
-            gate, up = (w13[expert] @ _operand(x[row], format)).split(inner)
+            gate, up = (w13[expert] @ _operand(x[row], format)).chunk(2)
             hidden = _swiglu(gate, up, limit) * weights[row, pick].double()
             reference[row] += w2[expert] @ hidden
     what = f"{inner} x {d}, {n} rows, {picks} picks"
@@ -185,7 +188,7 @@ def _shared(machine: Machine, format: str, inner: int, d: int, n: int) -> Checke
     out = torch.full((n, d), torch.nan, device=device)
     one, two = _ready(gate_up), _ready(down)
     products.Experts(machine, one, two, limit)(x, out=out)
-    gate, up = (_operand(x, format) @ _values(gate_up).T).split(inner, 1)
+    gate, up = (_operand(x, format) @ _values(gate_up).T).chunk(2, 1)
     reference = _swiglu(gate, up, limit) @ _values(down).T
     bound = EXPERTS_BOUND * (8 if format == "bf16" else 1)
     return Checked(
@@ -316,5 +319,7 @@ def _attention(machine: Machine, position: int, heads: int, ratio: int, picks: i
 
 def _turned(x: Tensor, table: Tensor) -> Tensor:
     """The last channels as complex numbers times the table, in float64."""
-    tail = torch.view_as_complex(x[:, -2 * table.shape[1] :].reshape(x.shape[0], -1, 2)) * table.cdouble()
+    tail = torch.view_as_complex(x[:, -2 * table.shape[1] :].reshape(x.shape[0], -1, 2)) * table.to(
+        torch.complex128
+    )
     return torch.cat([x[:, : -2 * table.shape[1]], torch.view_as_real(tail).flatten(1)], 1)

@@ -351,9 +351,7 @@ def walk(
                 _ask(fmt, exact, locate, lane, at, place, work, free, kw, step)
                 here = x_lane + unit * (fmt.unit * 2)
                 stage = lane.ring + slot * STAGE_BYTES
-                products = _TIMES[fmt.name](
-                    lane, stage, lambda piece, here=here: ptx.shared_load_128(here + piece * 64)
-                )
+                products = _TIMES[fmt.name](lane, stage, _pieces(here))
                 if cutlass.const_expr(factor is not None):
                     times = factor(unit)
                     products = [value * times for value in products]
@@ -373,6 +371,11 @@ def walk(
                     _put(sums, [sums[i] + more[i] for i in range(4)])
         if (kw == 0) & (tile < work.tiles):
             store(tile, _all(sums, 4), held)
+
+
+def _pieces(first: Any) -> Callable[[int], Any]:
+    """A lane's pieces of x at a unit, by number."""
+    return lambda piece: ptx.shared_load_128(first + piece * 64)
 
 
 def _put(registers: Any, values: Sequence[Any]) -> int:

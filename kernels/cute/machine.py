@@ -27,7 +27,7 @@ class Machine:
         self.programmatic = programmatic
         self.processors = properties.multi_processor_count
         self.shared_total: int = properties.shared_memory_per_multiprocessor
-        self.shared_most: int = properties.shared_memory_per_block_optin
+        self.shared_most: int = properties.shared_memory_per_block_optin  # type: ignore[attr-defined]
         self._kernels: dict[str, Kernel] = {}
 
     def blocks_at_once(self, shared: int, most: int) -> int:
