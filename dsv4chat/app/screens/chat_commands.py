@@ -1,29 +1,24 @@
-"""What the commands of the chat screen do, apart from those that are plain keys."""
+"""What the commands of the chat screen do, apart from plain keys and those for whole conversations."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.widgets import TextArea
 
 from dsv4chat.app.commands import BY_NAME, Command, completions, parse
-from dsv4chat.app.screens.chat_keys import ChatKeys
+from dsv4chat.app.screens.conversation_commands import ConversationCommands
 from dsv4chat.app.widgets.approval_bar import ApprovalBar
 from dsv4chat.app.widgets.command_offers import CommandOffers
 from dsv4chat.app.widgets.composer import Composer
 
 if TYPE_CHECKING:
     from dsv4chat.app.message_actions import MessageActions
-    from dsv4chat.store import Found, MessageRecord, Repository
+    from dsv4chat.store import MessageRecord
 
 
-class ChatCommands(ChatKeys):
+class ChatCommands(ConversationCommands):
     """`command_NAME(argument)` for commands with an argument, actions for the others."""
 
     message_actions: "MessageActions | None"
-
-    def say(self, sentence: str, severity: str = "information") -> None:
-        """Show a sentence."""
-        raise NotImplementedError
 
     async def carry_out(self, text: str) -> bool:
         """Do what a typed command says; False, and a sentence, if it is no good command."""
@@ -90,102 +85,6 @@ class ChatCommands(ChatKeys):
         composer = self.query_one(Composer)
         composer.focus()
         composer.insert(event.character)
-
-    # -- conversations ---------------------------------------------------------------------------------
-
-    async def command_find(self, argument: str) -> None:
-        session = self.session
-        if session is None:
-            return
-        from dsv4chat.app.screens.search_screen import PAGE, SearchScreen
-
-        async def search(words: str, before: int | None) -> "list[Found]":
-            return await session.ask(lambda history: history.search(words, PAGE, before=before)) or []
-
-        def chosen(found: "Found | None") -> None:
-            if found is not None:
-                session.open_conversation(found.conversation, found.message)
-
-        self.app.push_screen(SearchScreen(search, argument), chosen)
-
-    async def action_find(self) -> None:
-        await self.command_find("")
-
-    async def command_rename(self, argument: str) -> None:
-        if self.session is None or self.session.record is None:
-            self.say("A conversation has no title before its first message.", "warning")
-        else:
-            self.session.rename(argument)
-
-    async def command_system(self, argument: str) -> None:
-        if not argument:
-            await self.run_action("this_conversation")
-        elif self.session is not None:
-            self.session.set_settings(replace(self.session.settings, system=argument))
-            self.say("The system prompt of this conversation is set.")
-
-    async def command_export(self, argument: str) -> None:
-        session = self.session
-        if session is None or session.record is None:
-            self.say("There is nothing to export yet.", "warning")
-            return
-        from dsv4chat.app.exporting import export_conversation
-
-        number = session.record.id
-        try:
-            path = await session.ask(lambda history: export_conversation(history, number, argument))
-        except FileExistsError:
-            self.say(f"{argument} is there already; choose another name.", "error")
-        except OSError as error:
-            self.say(f"The conversation cannot be written: {error.strerror or error}.", "error")
-        else:
-            if path is not None:
-                self.say(f"Written to {path}.")
-
-    async def command_forget(self, argument: str) -> None:
-        from dsv4chat.app.forgetting import forget
-
-        if argument and not argument.isdecimal():
-            self.say(f"/forget takes a number of turns, not {argument!r}.", "warning")
-        elif self.session is not None:
-            self.say(forget(self.session, int(argument) if argument else None))
-
-    async def action_caches(self) -> None:
-        from dsv4chat.app.screens.caches_screen import CachesScreen
-
-        session = self.session
-        if session is not None:
-            titles = {summary.id: summary.title for summary in await session.summaries()}
-            self.app.push_screen(CachesScreen(session.warm.latest, titles, session.link.saves))
-
-    async def action_delete_conversation(self) -> None:
-        session = self.session
-        if session is None or session.record is None:
-            self.say("This conversation is empty.", "warning")
-            return
-        number = session.record.id
-        session.new_conversation()
-        await session.ask(lambda history: history.delete(number))
-        session.warm.forget(number)
-        self._deleted_conversation = number
-        self.say("The conversation is deleted; /undo brings it back.")
-
-    _deleted_conversation: int | None = None
-
-    async def action_undo(self) -> None:
-        session, number = self.session, self._deleted_conversation
-        if session is None:
-            return
-        if number is None or session.record is not None:
-            session.tree.undo()
-            return
-
-        def restore(history: "Repository") -> None:
-            history.restore(number)
-
-        await session.ask(restore)
-        self._deleted_conversation = None
-        session.open_conversation(number)
 
     # -- messages --------------------------------------------------------------------------------------
 
