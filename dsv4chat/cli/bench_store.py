@@ -47,6 +47,9 @@ def _print(result: "StoreBenchmark") -> None:
         f"{result.conversations} conversations, {result.messages} messages, {result.megabytes:.0f} MB, "
         f"written in {result.build_seconds:.0f} s"
     )
-    click.echo(f"{'':46}{'times':>6}{'median ms':>11}{'max ms':>9}")
+    click.echo(f"{'':46}{'times':>6}{'median ms':>11}{'max ms':>9}{'max CPU ms':>12}")
     for timing in result.timings:
-        click.echo(f"{timing.what:46}{timing.times:6}{timing.median_ms:11.2f}{timing.max_ms:9.2f}")
+        click.echo(
+            f"{timing.what:46}{timing.times:6}{timing.median_ms:11.2f}{timing.max_ms:9.2f}"
+            f"{timing.max_cpu_ms:12.2f}"
+        )

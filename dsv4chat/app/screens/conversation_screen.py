@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.harmless_editing import HarmlessInput, HarmlessTextArea
 from dsv4chat.settings import SamplingSettings
 from dsv4chat.store import ConversationSettings
 
@@ -51,9 +52,9 @@ class ConversationScreen(ModalScreen[ConversationForm | None]):
         with VerticalScroll(id="box") as box:
             box.border_title = "This conversation"
             yield Static("Title", markup=False, classes="head")
-            yield Input(self._title, id="title", compact=True)
+            yield HarmlessInput(self._title, id="title", compact=True)
             yield Static("System prompt", markup=False, classes="head")
-            yield TextArea(
+            yield HarmlessTextArea(
                 self._settings.system, id="system", soft_wrap=True, tab_behavior="focus", compact=True
             )
             yield Static("Sampling; an empty field: as in the settings", markup=False, classes="head")

@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 
 from dsv4chat.app.screens.conversations_screen import when
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.harmless_editing import HarmlessInput
 from dsv4chat.app.wording import plural
 from dsv4chat.store import Found
 from dsv4chat.visible import visible
@@ -57,7 +58,7 @@ class SearchScreen(ModalScreen[Found | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="box") as box:
             box.border_title = "Search"
-            yield Input(self._words, placeholder='words, or "a phrase"', compact=True)
+            yield HarmlessInput(self._words, placeholder='words, or "a phrase"', compact=True)
             yield OptionList(compact=True, markup=False)
             yield Static("", markup=False, id="outcome")
             yield Static("Enter goes to the message · Esc goes back", markup=False, classes="hint")

@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 
 from dsv4chat.app.preferences import Preferences
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.harmless_editing import HarmlessInput
 from dsv4chat.settings import Settings
 from dsv4chat.settings_edit import section_model
 from dsv4chat.visible import visible
@@ -50,7 +51,7 @@ class SettingsScreen(ModalScreen[None]):
             box.border_subtitle = str(self._preferences.path or "")
             yield OptionList(compact=True, markup=False)
             yield Static("", markup=False, id="words")
-            yield Input(compact=True)
+            yield HarmlessInput(compact=True)
             yield Static("", markup=False, id="trouble")
             yield Static(
                 "Enter changes · Delete: as it was made · Esc goes back", markup=False, classes="hint"

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from rich.text import Text
 from textual.actions import SkipAction
 from textual.events import Key, Paste
 from textual.message import Message
-from textual.widgets import TextArea
 
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.harmless_editing import HarmlessTextArea
 from dsv4chat.app.widgets.pastes import Pastes
 
 _SHOWN = (20_000, 500)  # characters and lines of an own text that is shown whole
@@ -23,7 +22,7 @@ class Suggestions(Protocol):
         ...
 
 
-class Composer(TextArea):
+class Composer(HarmlessTextArea):
     """Enter posts `Submitted`; Shift+Enter, Alt+Enter and Ctrl+J start a new line.
 
     A large text that is pasted is shown as one line that stands for it; `whole_text` has it all.
@@ -144,10 +143,6 @@ class Composer(TextArea):
             self.move_cursor((0, len(self.document.get_line(0))))
         return True
 
-    def get_line(self, line_index: int) -> Text:
-        """A line as it is drawn: control characters of a pasted text are shown, one cell each, not obeyed."""
-        return Text(self.document.get_line(line_index).translate(_PICTURES), end="", no_wrap=True)
-
     def action_delete_right(self) -> None:
         """In an empty input Ctrl+D is for the screen."""
         if not self.text:
@@ -167,10 +162,4 @@ _IN_ORDER = {
     "right": "cursor_right",
     "ctrl+u": "delete_to_start_of_line",
     "ctrl+w": "delete_word_left",
-}
-_PICTURES = {
-    **{code: 0x2400 + code for code in range(0x20) if code != 0x09},
-    0x7F: 0x2421,
-    **dict.fromkeys([*range(0x80, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F)], 0xFFFD),
-    **dict.fromkeys(range(0x2066, 0x206A), 0xFFFD),
 }
