@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Footer, Static
 
@@ -22,6 +21,7 @@ from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.engine_banner import EngineBanner
 from dsv4chat.app.widgets.latency_panel import LatencyPanel
 from dsv4chat.app.widgets.metrics_line import MetricsLine
+from dsv4chat.app.widgets.plain_boxes import PlainArea, PlainColumn, PlainRow
 from dsv4chat.app.widgets.residual_panel import ResidualPanel
 from dsv4chat.app.widgets.status_line import StatusLine
 from dsv4chat.app.widgets.title_bar import TitleBar
@@ -86,9 +86,9 @@ class ChatScreen(ChatCommands):
 
     def compose(self) -> ComposeResult:
         yield TitleBar()
-        with Horizontal(id="main"):
-            with Vertical(id="chat"):
-                with Container(id="conversation"):
+        with PlainRow(id="main"):
+            with PlainColumn(id="chat"):
+                with PlainArea(id="conversation"):
                     yield Transcript(Welcome(), id="transcript")
                     yield Static("", markup=False, id="below")
                 yield EngineBanner()
@@ -98,7 +98,7 @@ class ChatScreen(ChatCommands):
                 yield CommandOffers()
                 yield Composer(id="composer")
                 yield StatusLine()
-            with Vertical(id="panels"):
+            with PlainColumn(id="panels"):
                 yield LatencyPanel(self._latency)
                 yield ResidualPanel(self._residual)
         yield Footer(show_command_palette=False, compact=True)

@@ -15,6 +15,7 @@ class FinishedMarkdown(Markdown):
     """One or more finished top-level blocks. Links are not followed, only `LinkClicked` is posted."""
 
     DEFAULT_CSS = beside(__file__)
+    BLANK = True  # its blocks draw all there is
     BLOCKS = {  # noqa: RUF012
         **Markdown.BLOCKS,
         "bullet_list_open": CompactBulletList,
