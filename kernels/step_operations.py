@@ -235,7 +235,9 @@ class Attention:
                 masks.append(_below(visible, chosen))
                 parts.append(self.rows.load(blocks.index_select(0, chosen)))
         mask = torch.cat([*masks, masks[0].new_zeros(1)])[None]
-        out = attention.dense(heads, attention.with_sink_row(*parts), mask, s.sink)
+        # Nobody has written some of the rows that are not seen: 0 times what is there may be NaN.
+        rows = attention.with_sink_row(*parts).masked_fill(mask[0, :, None] < 0, 0.0)
+        out = attention.dense(heads, rows, mask, s.sink)
         return rotate_(out, rotation.conj()).view(1, -1)
 
 

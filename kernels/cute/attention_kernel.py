@@ -1,4 +1,4 @@
-"""Attention of one token over the window's ring and chosen compressed rows, two launches.
+"""Attention of one token over the window's ring and chosen compressed rows, the first of two launches.
 
     partial   each block takes 16 heads and a share of the rows, 64 at a time: scores on the tensor cores,
               a running softmax, the weighted rows; out go sums, maxima and denominators
@@ -34,12 +34,11 @@ ROWS_BYTES = ROWS * PITCH
 SCORES_BYTES = HEADS * SCORE_PITCH
 WEIGHTS_BYTES = HEADS * WEIGHT_PITCH
 SHARED_BYTES = Q_BYTES + ROWS_BYTES + SCORES_BYTES + WEIGHTS_BYTES + 3 * HEADS * 4 + ROWS * 12
-QUARTERS = 4  # threads of the merge for each four channels
 LOG2_E = 1.4426950408889634
 NOTHING = -1.0e30  # a maximum before there is any row: finite, so that differences stay numbers
 
 
-def _rotated(pair: Any, cosine: Any, sine: Any) -> Any:
+def rotated(pair: Any, cosine: Any, sine: Any) -> Any:
     """(a + bi) (cosine + sine i)."""
     a, b = pair
     return a * cosine - b * sine, a * sine + b * cosine
@@ -73,8 +72,8 @@ def _stage_query(
         pair = cutlass.max(lane - 16, 0) * 2
         turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
         tail = values[12:]
-        low = _rotated(tail[0:2], turns[0], turns[1])
-        high = _rotated(tail[2:4], turns[2], turns[3])
+        low = rotated(tail[0:2], turns[0], turns[1])
+        high = rotated(tail[2:4], turns[2], turns[3])
         inside = lane >= 16
         tail = [ptx.pick(inside, new, old) for new, old in zip([*low, *high], tail, strict=True)]
         values = values[:12] + tail
@@ -320,62 +319,3 @@ def partial(
     ).launch(
         grid=(1, 1, 1), block=(THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
     )  # fmt: skip
-
-
-@cute.kernel
-def _merge_kernel(
-    sums: Int64, tops: Int64, sink: Int64, rotation: Int64, out: Int64, heads: Int32, parts: Int32
-):
-    tid, _, _ = cute.arch.thread_idx()
-    head, _, _ = cute.arch.block_idx()
-    lane = tid & 31
-    shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    cute.arch.griddepcontrol_launch_dependents()
-    own = ptx.load_f32(sink + head.to(Int64) * 4) * LOG2_E
-    cute.arch.griddepcontrol_wait()
-    # Every warp works out the maximum and the denominator by itself, a part a lane.
-    top = own
-    for part in cutlass.range(lane, parts, 32, unroll=4):
-        top = cute.arch.fmax(top, ptx.load_f32(tops + ((part * heads + head) * 2).to(Int64) * 4))
-    top = cute.arch.warp_reduction_max(top)
-    total = Float32(0.0)
-    for part in cutlass.range(lane, parts, 32, unroll=4):
-        pair = ptx.load_64(tops + ((part * heads + head) * 2).to(Int64) * 4)
-        total = total + ptx.exp2(ptx.bits_to_f32(pair[0]) - top) * ptx.bits_to_f32(pair[1])
-    total = cute.arch.warp_reduction_sum(total) + ptx.exp2(own - top)
-    # A quarter of the threads takes every fourth part, four channels a thread.
-    quarter = tid >> 7
-    channel = (tid & 127) * 4
-    values = cute.make_rmem_tensor((4,), Float32)
-    values.fill(0.0)
-    for part in cutlass.range(quarter, parts, QUARTERS, unroll=4):
-        at = part * heads + head
-        factor = ptx.exp2(ptx.load_f32(tops + (at * 2).to(Int64) * 4) - top)
-        four = ptx.load_128(sums + (at.to(Int64) * D + channel.to(Int64)) * 4)
-        for i in cutlass.range_constexpr(4):
-            values[i] = values[i] + factor * ptx.bits_to_f32(four[i])
-    if quarter != 0:
-        ptx.shared_store_f32x4(shared + tid * 16, [values[i] for i in range(4)])
-    cute.arch.sync_threads()
-    if quarter == 0:
-        for other in cutlass.range_constexpr(1, QUARTERS):
-            more = ptx.shared_load_f32x4(shared + (tid + other * 128) * 16)
-            for i in cutlass.range_constexpr(4):
-                values[i] = values[i] + more[i]
-        inverse = 1.0 / total
-        result = [values[i] * inverse for i in range(4)]
-        pair = cutlass.max(channel - PLAIN, 0) >> 1
-        turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
-        low = _rotated(result[0:2], turns[0], 0.0 - turns[1])
-        high = _rotated(result[2:4], turns[2], 0.0 - turns[3])
-        inside = channel >= PLAIN
-        result = [ptx.pick(inside, new, old) for new, old in zip([*low, *high], result, strict=True)]
-        words = [ptx.pack_f16(result[0], result[1]), ptx.pack_f16(result[2], result[3])]
-        ptx.store_64(out + (head * D + channel).to(Int64) * 2, words)
-
-
-@cute.jit
-def merge(sums: Int64, tops: Int64, sink: Int64, rotation: Int64, out: Int64, heads: Int32, parts: Int32):
-    _merge_kernel(sums, tops, sink, rotation, out, heads, parts).launch(
-        grid=(1, 1, 1), block=(QUARTERS * D // 4, 1, 1)
-    )

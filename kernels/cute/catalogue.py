@@ -25,7 +25,9 @@ OTHERS = (
 )
 
 SOURCES = (
+    "activations.py",
     "attention_kernel.py",
+    "attention_merge_kernel.py",
     "compile.py",
     "connection_kernel.py",
     "decode.py",
@@ -38,6 +40,7 @@ SOURCES = (
     "rows_kernel.py",
     "sampler_kernel.py",
     "target.py",
+    "units.py",
 )
 
 

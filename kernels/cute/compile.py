@@ -41,14 +41,15 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
 
     from dsv4chat.kernels.cute import (
         attention_kernel,
+        attention_merge_kernel,
         connection_kernel,
         experts_kernel,
-        gemv,
         indexer_kernel,
         linear_kernel,
         router_kernel,
         rows_kernel,
         sampler_kernel,
+        units,
     )
 
     function, addresses, numbers, reals = {
@@ -58,7 +59,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         "connection_mix": (connection_kernel.mix, 6, 3, 0),
         "connection_enter": (connection_kernel.enter, 8, 4, 2),
         "attention_partial": (attention_kernel.partial, 8, 5, 2),
-        "attention_merge": (attention_kernel.merge, 5, 2, 0),
+        "attention_merge": (attention_merge_kernel.merge, 5, 2, 0),
         "router": (router_kernel.router, 6, 2, 1),
         "rows": (rows_kernel.rows, 25, 3, 1),
         "sampler_scan": (sampler_kernel.scan, 7, 2, 0),
@@ -69,7 +70,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     values = [Int64(0)] * addresses + [Int32(1)] * numbers + [Float32(1.0)] * reals
     if family(name) not in PRODUCTS:
         return function, values
-    fmt = next(fmt for fmt in gemv.FORMATS if fmt.name in name)
+    fmt = next(fmt for fmt in units.FORMATS if fmt.name in name)
     return function, [fmt, not name.endswith("_ragged"), *values]
 
 

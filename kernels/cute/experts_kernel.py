@@ -15,7 +15,8 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import gemv, ptx
+from dsv4chat.kernels.cute import activations, gemv, ptx
+from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 STAGES_DOWN = 3  # beside the hidden layers of all picks
 MOST_PICKS = 32
@@ -83,8 +84,8 @@ def _gate_up_kernel(
     g = lane >> 2
     t = lane & 3
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * fmt.stages * gemv.STAGE_BYTES
-    units = gemv.units_of(fmt, k)
+    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * fmt.stages * STAGE_BYTES
+    units = units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2) + 64
     cute.arch.griddepcontrol_launch_dependents()
     if ids != 0:
@@ -98,12 +99,12 @@ def _gate_up_kernel(
             number = cutlass.min(tile * 8 + (r & 7), inner - 1)
             return matrix, matrix_scales, number + (r >> 3) * up
 
-        return gemv.rows_at(fmt, lane, row, (unit, k, units))
+        return rows_at(fmt, lane, row, (unit, k, units))
 
     def begin() -> None:
         cute.arch.griddepcontrol_wait()
-        source = x + ((slot // picks) * x_stride).to(Int64) * gemv.x_bytes(x_kind)
-        gemv.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
+        source = x + ((slot // picks) * x_stride).to(Int64) * activations.x_bytes(x_kind)
+        activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
         cute.arch.sync_threads()
 
     def hold(tile: Any) -> Any:
@@ -195,9 +196,9 @@ def _down_kernel(
     g = lane >> 2
     t = lane & 3
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    experts_at = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES_DOWN * gemv.STAGE_BYTES
+    experts_at = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES_DOWN * STAGE_BYTES
     x_shared = experts_at + MOST_PICKS * 8
-    units = gemv.units_of(fmt, k)
+    units = units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2)
     cute.arch.griddepcontrol_launch_dependents()
     # The experts' numbers come from the kernel before, or from one whose end that one awaited.
@@ -216,11 +217,11 @@ def _down_kernel(
             number = cutlass.min(tile * 16 + r, d - 1)
             return codes + chosen * codes_expert, scales + chosen * scales_expert, number
 
-        return gemv.rows_at(fmt, lane, row, (unit - pick * units, k, units))
+        return rows_at(fmt, lane, row, (unit - pick * units, k, units))
 
     def begin() -> None:
         source = hidden + (token * picks).to(Int64) * k.to(Int64) * 2
-        gemv.stage(fmt, source, Int32(1), k, picks, k, x_shared, x_row_bytes, units)
+        activations.stage(fmt, source, Int32(1), k, picks, k, x_shared, x_row_bytes, units)
         cute.arch.sync_threads()
 
     def hold(tile: Any) -> Any:

@@ -8,7 +8,8 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import gemv, ptx
+from dsv4chat.kernels.cute import activations, gemv, ptx
+from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 
 @cute.jit
@@ -49,8 +50,8 @@ def _kernel(
     g = lane >> 2
     t = lane & 3
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * fmt.stages * gemv.STAGE_BYTES
-    units = gemv.units_of(fmt, k)
+    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * fmt.stages * STAGE_BYTES
+    units = units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2) + 64
     cute.arch.griddepcontrol_launch_dependents()
     matrix = codes + slot.to(Int64) * codes_slot
@@ -61,12 +62,12 @@ def _kernel(
         def row(r: Any) -> Any:
             return matrix, matrix_scales, cutlass.min(tile * 16 + r, matrix_rows - 1)
 
-        return gemv.rows_at(fmt, lane, row, (unit, k, units))
+        return rows_at(fmt, lane, row, (unit, k, units))
 
     def begin() -> None:
         cute.arch.griddepcontrol_wait()
-        source = x + (slot * x_slot).to(Int64) * gemv.x_bytes(x_kind)
-        gemv.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
+        source = x + (slot * x_slot).to(Int64) * activations.x_bytes(x_kind)
+        activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
         cute.arch.sync_threads()
 
     def hold(tile: Any) -> Any:

@@ -187,6 +187,8 @@ def test_attention_sees_the_window_and_the_visible_blocks_and_the_sink(rows, rat
     table = torch.polar(torch.ones(1, 8), torch.rand(1, 8) * 6)
     ring = rows.store(torch.randn(window, d))
     blocks = rows.store(torch.randn(20, d))
+    for part, used in ((ring, position + 1), (blocks, (position + 1) // max(ratio, 1))):
+        part[used:] = math.nan if part.is_floating_point() else 0xFF  # NaN in E4M3, too
     sink = torch.randn(heads)
     for chosen in (None, torch.tensor([0, 9, 3])) if ratio else (None,):
         sizes = step.AttentionSizes(sink, d, window, ratio, 1e-6)

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.skipif(
 
 SHARED = (
     "import os, json; os.environ['CUTE_DSL_ARCH'] = 'sm_90a'\n"
-    "from dsv4chat.kernels.cute import gemv, experts_kernel, attention_kernel, connection_kernel\n"
+    "from dsv4chat.kernels.cute import gemv, units, experts_kernel, connection_kernel\n"
+    "from dsv4chat.kernels.cute import attention_kernel, attention_merge_kernel\n"
 )
 
 
@@ -87,13 +88,15 @@ def test_host_and_kernels_agree_on_sizes():
     """What the host reserves and counts is what the kernels use."""
     code = SHARED + (
         "print(json.dumps({"
-        "'threads': gemv.THREADS, 'warps': gemv.WARPS, 'stage': gemv.STAGE_BYTES, 'sums': gemv.SUMS_BYTES,"
-        "'stages': {f.name: f.stages for f in gemv.FORMATS},"
-        "'blocks': {f.name: f.blocks for f in gemv.FORMATS},"
-        "'unit': {f.name: f.unit for f in gemv.FORMATS}, 'chunk': {f.name: f.columns for f in gemv.FORMATS},"
+        "'threads': gemv.THREADS, 'warps': gemv.WARPS, 'stage': units.STAGE_BYTES, 'sums': gemv.SUMS_BYTES,"
+        "'stages': {f.name: f.stages for f in units.FORMATS},"
+        "'blocks': {f.name: f.blocks for f in units.FORMATS},"
+        "'unit': {f.name: f.unit for f in units.FORMATS},"
+        "'chunk': {f.name: f.columns for f in units.FORMATS},"
         "'down': experts_kernel.STAGES_DOWN, 'picks': experts_kernel.MOST_PICKS,"
         "'pick_bits': experts_kernel.PICK_BITS, 'attention': attention_kernel.SHARED_BYTES,"
-        "'merge': attention_kernel.QUARTERS * attention_kernel.D // 4, 'extra': connection_kernel.EXTRA,"
+        "'merge': attention_merge_kernel.QUARTERS * attention_kernel.D // 4,"
+        "'extra': connection_kernel.EXTRA,"
         "'columns': connection_kernel.COLUMNS}))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,0 +1,90 @@
+"""Activations in shared memory, in the order in which the lanes of a product meet them."""
+
+from typing import Any
+
+import cutlass
+import cutlass.cute as cute
+from cutlass import Int32, Int64
+
+from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute.units import Format, wide
+
+THREADS = 256
+
+
+@cute.jit
+def stage(
+    fmt: cutlass.Constexpr,
+    source: Int64,
+    kind: Int32,
+    stride: Int32,
+    rows: Int32,
+    k: Int32,
+    shared: Int32,
+    shared_stride: Int32,
+    units: Int32,
+):
+    """Copy rows of activations into shared memory, in the order in which lanes meet them, zeros from k on.
+
+    kind: 0 bfloat16, 1 half, 2 float32; stride: elements between rows of `source`.
+    """
+    for row in cutlass.range(rows, unroll=1):
+        here = source + row.to(Int64) * stride.to(Int64) * x_bytes(kind)
+        there = shared + row * shared_stride
+        if kind == 0:
+            _stage_row(fmt, 0, here, k, there, units)
+        elif kind == 1:
+            _stage_row(fmt, 1, here, k, there, units)
+        else:
+            _stage_row(fmt, 2, here, k, there, units)
+
+
+@cute.jit
+def _stage_row(
+    fmt: cutlass.Constexpr, kind: cutlass.Constexpr, source: Int64, k: Int32, shared: Int32, units: Int32
+):
+    """One row; a thread asks for two pieces before it uses the first."""
+    tid, _, _ = cute.arch.thread_idx()
+    pieces = units * (fmt.unit // 8)
+    for piece in cutlass.range(tid, pieces, 2 * THREADS, unroll=1):
+        places = [piece, piece + THREADS]
+        columns = [_column(fmt, place) for place in places]
+        read = [_eight(kind, source, cutlass.min(column, k - 8)) for column in columns]
+        for i in cutlass.range_constexpr(2):
+            if places[i] < pieces:
+                words = _in_order(fmt, kind, read[i])
+                inside = columns[i] < k
+                ptx.shared_store_128(
+                    shared + places[i] * 16, [ptx.pick(inside, word, Int32(0)) for word in words]
+                )
+
+
+def _column(fmt: Format, piece: Any) -> Any:
+    """The first of the eight columns that lie in a piece of x."""
+    quad = 4 * fmt.pieces
+    chunk, rest = piece >> (quad.bit_length() - 1), piece & (quad - 1)
+    return (chunk * 4 + (rest & 3)) * fmt.columns + (rest >> 2) * 8
+
+
+def _eight(kind: int, source: Any, column: Any) -> list[Any]:
+    """The words of eight activations from `column` on."""
+    if kind < 2:
+        return list(ptx.load_128(source + wide(column * 2)))
+    at = source + wide(column * 4)
+    return list(ptx.load_128(at)) + list(ptx.load_128(at + 16))
+
+
+def _in_order(fmt: Format, kind: int, words: list[Any]) -> list[Any]:
+    """Eight activations as four pairs of the type the tensor cores take, in the format's order."""
+    if kind == 2:
+        values = [ptx.bits_to_f32(word) for word in words]
+    else:
+        unpack = ptx.unpack_bf16 if kind == 0 else ptx.unpack_f16
+        values = [value for word in words for value in unpack(word)]
+    pack = ptx.pack_bf16 if fmt.bfloat else ptx.pack_f16
+    return [pack(values[fmt.order[2 * i]], values[fmt.order[2 * i + 1]]) for i in range(4)]
+
+
+def x_bytes(kind: Any) -> Any:
+    """Bytes of an activation of this kind."""
+    return wide((kind >> 1) * 2 + 2)
