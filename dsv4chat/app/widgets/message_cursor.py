@@ -57,8 +57,8 @@ class MessageCursor(VerticalScroll):
 
     def select(self, message: int | None) -> None:
         """Mark a message as the one that keys act on."""
-        for widget in self.messages.mounted:
-            widget.remove_class("-selected")
+        for other in self.messages.mounted:
+            other.remove_class("-selected")
         self.selected = message
         widget = None if message is None else self.messages.widget_of(message)
         if widget is not None:
