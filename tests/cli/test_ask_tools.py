@@ -72,12 +72,19 @@ def test_on_a_terminal_the_person_is_asked():
         terminal.close()
 
 
-@with_demo
-def test_without_a_terminal_nothing_runs_unless_yes_is_said():
-    result = ask("What is 17 * 24?")
-    assert "nobody can be asked; --yes allows all tools" in result.stderr
-    assert "Error: the user does not allow this call" in result.stderr
-    assert "408" not in result.stdout
+async def test_without_a_terminal_nothing_runs_unless_yes_is_said(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", open(os.devnull))  # noqa: SIM115
+    tools = AskTools(TextOutput(show_thinking=True, stats=False, tools=True), yes=False)
+    asked = []
+
+    async def say(conversation: Conversation) -> Message:
+        asked.append(conversation)
+        call = ToolCall("call_00", "calculator", '{"expression": "1"}')
+        return Message("assistant", "", tool_calls=(call,) if len(asked) < 2 else ())
+
+    await tools.answer(Conversation((Message("user", "go"),)), say)
+    assert asked[1].messages[-1].content == "Error: the user does not allow this call"
+    assert "nobody can be asked; --yes allows all tools" in capsys.readouterr().err
 
 
 async def test_the_loop_gets_the_tools_of_the_settings(home, capsys):
