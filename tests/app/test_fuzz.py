@@ -18,6 +18,7 @@ from dsv4chat.app.themes import DARK
 from dsv4chat.app.widgets.approval_bar import ApprovalBar
 from dsv4chat.app.widgets.assistant_message import AssistantMessage
 from dsv4chat.app.widgets.composer import Composer
+from dsv4chat.app.widgets.drawn_lines import DrawnLines
 from dsv4chat.app.widgets.title_bar import TitleBar
 from dsv4chat.app.widgets.tool_result import ToolResult
 from dsv4chat.app.widgets.user_message import UserMessage
@@ -203,7 +204,15 @@ def check_shown(widget: Widget) -> None:
 
 
 def texts(widget: Widget) -> str:
-    return "".join(str(part.render()) for part in widget.query(Static))
+    """All that stands on the widgets below, in no certain order."""
+    plain = [str(part.render()) for part in widget.query(Static)]
+    drawn = [
+        line.plain
+        for part in widget.walk_children()
+        if isinstance(part, DrawnLines)
+        for line in part.lines(part.size.width or 80)
+    ]
+    return "".join([*plain, *drawn])
 
 
 def squeezed(text: str) -> str:
