@@ -136,6 +136,8 @@ class _Terminal:
             stderr=slave,
             env={**kept, "TERM": "xterm-256color", "COLORTERM": "truecolor", "DSV4CHAT_HOME": folder},
             start_new_session=True,
+            # Its controlling terminal: it is hung up when this process ends, however that comes about.
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(slave)
 
