@@ -1,7 +1,8 @@
 """The chat without its screen: one open conversation, one engine, one history. Events come out in order.
 
 Everything here belongs to one asyncio loop. `events` is a queue the screen empties at its own pace; nothing
-in this module knows a widget. Answers are written by `answers`, branches handled by `tree`.
+in this module knows a widget. Answers are written by `answers`, branches handled by `tree`, conversations
+opened and left by `opened`.
 """
 
 import asyncio
@@ -16,15 +17,14 @@ from dsv4chat.app.auto_title import AutoTitle
 from dsv4chat.app.engine_link import EngineLink, TextSide
 from dsv4chat.app.events import (
     ChatEvent,
-    ConversationShown,
     HistoryInMemory,
     ModeChanged,
     Notice,
-    PromptsRead,
     TitleChanged,
     TurnStopping,
 )
 from dsv4chat.app.mode_cost import cost_of_change
+from dsv4chat.app.open_conversation import OpenConversation
 from dsv4chat.app.ports import Engine
 from dsv4chat.app.preferences import Preferences
 from dsv4chat.app.tool_events import ToolsSwitched
@@ -46,7 +46,6 @@ from dsv4chat.titles import fallback_title
 
 EFFORTS: tuple[str | None, ...] = (None, "low", "high", "max")
 T = TypeVar("T")
-PROMPTS = 200  # of earlier runs, for the history of prompts
 HANGS_AFTER = 5.0  # seconds from a stop to its effect
 
 
@@ -80,6 +79,7 @@ class ChatSession:
         self.clock = clock
         self.answers = Answering(self)
         self.tree = TreeActions(self)
+        self.opened = OpenConversation(self)
         self.titles = AutoTitle(self)
         self.warm = WarmCaches(self)
         self.preferences = preferences or Preferences()
@@ -115,18 +115,7 @@ class ChatSession:
 
     async def open_history(self) -> None:
         """Open the history and show the conversation used last."""
-        notice = await self.store.open()
-        if notice:
-            event = Notice(notice, "warning") if self.store.persistent else HistoryInMemory(notice)
-            self.events.append(event)
-        latest = await self.ask(Repository.latest_conversation)
-        if latest is not None:
-            await self._show(latest)
-        else:
-            self.events.append(ConversationShown(None, ()))
-            self._tell_mode()
-        prompts = await self.ask(lambda history: history.prompts(PROMPTS))
-        self.events.append(PromptsRead(tuple(prompt.text for prompt in reversed(prompts or ()))))
+        await self.opened.open_history()
 
     def start_engine(self) -> None:
         """Start, or start again, the engine's process and load the model."""
@@ -152,11 +141,11 @@ class ChatSession:
 
     def new_conversation(self) -> None:
         """Leave this conversation for an empty one; it enters the history with its first message."""
-        self.begin(self._leave_for(None, None))
+        self.begin(self.opened.leave_for(None, None))
 
     def open_conversation(self, conversation: int, message: int | None = None) -> None:
         """Leave this conversation for another one, or for one of its messages on whatever branch."""
-        self.begin(self._leave_for(conversation, message))
+        self.begin(self.opened.leave_for(conversation, message))
 
     def set_mode(self, thinking: bool, effort: str | None) -> None:
         """Thinking on or off, and its effort, from the next turn on, here and in new conversations."""
@@ -232,16 +221,10 @@ class ChatSession:
         self._turn = self.begin(self._run_turn(work))
         return True
 
-    async def load_path(self, leaf: int | None) -> bool:
-        """Make the messages down to `leaf` the path; False, and a notice, if they cannot be read."""
-
-        def read(history: Repository) -> tuple[list[MessageRecord], dict[int, Branch]]:
-            path = history.path(leaf)
-            return path, history.branches([record.id for record in path])
-
-        found = await self.ask(read)
-        self.path, self.branches = found or ([], {})
-        return found is not None
+    async def end_turn(self) -> None:
+        """Stop the turn, if there is one, and wait for its end, but not for ever."""
+        if self.stop() and self._turn is not None:
+            await asyncio.wait({self._turn}, timeout=HANGS_AFTER)
 
     async def give_title(self, conversation: int, title: str, by: str) -> None:
         """Write a title; `by`: "text", "model" or "person"."""
@@ -259,7 +242,7 @@ class ChatSession:
 
     async def _answer_to(self, text: str) -> None:
         try:
-            record = self.record or await self._create()
+            record = self.record or await self.opened.create()
             parent = self.path[-1].id if self.path else None
             user = await self.store.run(lambda history: history.add_message(record.id, parent, "user", text))
             if record.title_by == "none":
@@ -268,43 +251,6 @@ class ChatSession:
             await self.tools.answer(user)
         except StoreError as error:
             self.events.append(Notice(f"The message was not sent: {error}", "error"))
-
-    async def _create(self) -> ConversationRecord:
-        settings = self.settings
-        record = await self.store.run(lambda history: history.create_conversation(settings))
-        self.record = record
-        self.store.current = record.id
-        return record
-
-    async def _leave_for(self, conversation: int | None, message: int | None) -> None:
-        await self._end_turn()
-        if conversation is None:
-            self.record, self.path, self.branches, self.settings = None, [], {}, self._defaults
-            self.store.current = None
-            self.events.append(ConversationShown(None, ()))
-            self._tell_mode()
-            return
-        if message is not None:
-            await self.ask(lambda history: history.switch(message))
-        record = await self.ask(lambda history: history.conversation(conversation))
-        if record is not None:
-            await self._show(record, message)
-
-    async def _show(self, record: ConversationRecord, seen: int | None = None) -> None:
-        await self.load_path(record.active_leaf)
-        self.record, self.settings = record, record.settings
-        self.store.current = record.id
-        self.events.append(ConversationShown(record, tuple(self.path), self.branches, seen))
-        self._tell_mode()
-        self.begin(self.warm.opened())
-
-    def _tell_mode(self) -> None:
-        self.events.append(ModeChanged(self.settings.thinking, self.settings.effort))
-        self.events.append(ToolsSwitched(len(self.settings.tools)))
-
-    async def _end_turn(self) -> None:
-        if self.stop() and self._turn is not None:
-            await asyncio.wait({self._turn}, timeout=HANGS_AFTER)
 
     async def _watch_stop(self) -> None:
         turn = self._turn

@@ -148,5 +148,5 @@ class TreeActions:
 
     async def _show_path(self, leaf: int | None, seen: int | None) -> None:
         session = self._session
-        if await session.load_path(leaf):
+        if await session.opened.load_path(leaf):
             session.events.append(PathChanged(tuple(session.path), session.branches, seen))

@@ -1,0 +1,90 @@
+"""Which conversation is open: the one used last, a new one, another one; begun in the history when needed."""
+
+from typing import TYPE_CHECKING
+
+from dsv4chat.app.events import ConversationShown, HistoryInMemory, ModeChanged, Notice, PromptsRead
+from dsv4chat.app.tool_events import ToolsSwitched
+from dsv4chat.store import Branch, ConversationRecord, MessageRecord, Repository
+
+if TYPE_CHECKING:
+    from dsv4chat.app.session import ChatSession
+
+PROMPTS = 200  # of earlier runs, for the history of prompts
+
+
+class OpenConversation:
+    """Sets `record`, `path`, `branches` and `settings` of the session, and tells the screen of them."""
+
+    def __init__(self, session: "ChatSession") -> None:
+        self._session = session
+
+    async def open_history(self) -> None:
+        """Open the history and show the conversation used last."""
+        session = self._session
+        notice = await session.store.open()
+        if notice:
+            event = Notice(notice, "warning") if session.store.persistent else HistoryInMemory(notice)
+            session.events.append(event)
+        latest = await session.ask(Repository.latest_conversation)
+        if latest is not None:
+            await self._show(latest)
+        else:
+            session.events.append(ConversationShown(None, ()))
+            self._tell_mode()
+        prompts = await session.ask(lambda history: history.prompts(PROMPTS))
+        session.events.append(PromptsRead(tuple(prompt.text for prompt in reversed(prompts or ()))))
+
+    async def leave_for(self, conversation: int | None, message: int | None) -> None:
+        """End the turn and show another conversation, or for None an empty one.
+
+        message: the one to look at, on whatever branch; None: the last one.
+        """
+        session = self._session
+        await session.end_turn()
+        if conversation is None:
+            session.record, session.path, session.branches = None, [], {}
+            session.settings = session.defaults
+            session.store.current = None
+            session.events.append(ConversationShown(None, ()))
+            self._tell_mode()
+            return
+        if message is not None:
+            await session.ask(lambda history: history.switch(message))
+        record = await session.ask(lambda history: history.conversation(conversation))
+        if record is not None:
+            await self._show(record, message)
+
+    async def create(self) -> ConversationRecord:
+        """Enter the empty conversation into the history. Raises StoreError."""
+        session = self._session
+        settings = session.settings
+        record = await session.store.run(lambda history: history.create_conversation(settings))
+        session.record = record
+        session.store.current = record.id
+        return record
+
+    async def load_path(self, leaf: int | None) -> bool:
+        """Make the messages down to `leaf` the path; False, and a notice, if they cannot be read."""
+        session = self._session
+
+        def read(history: Repository) -> tuple[list[MessageRecord], dict[int, Branch]]:
+            path = history.path(leaf)
+            return path, history.branches([record.id for record in path])
+
+        found = await session.ask(read)
+        session.path, session.branches = found or ([], {})
+        return found is not None
+
+    async def _show(self, record: ConversationRecord, seen: int | None = None) -> None:
+        session = self._session
+        await self.load_path(record.active_leaf)
+        session.record, session.settings = record, record.settings
+        session.store.current = record.id
+        session.events.append(ConversationShown(record, tuple(session.path), session.branches, seen))
+        self._tell_mode()
+        session.begin(session.warm.opened())
+
+    def _tell_mode(self) -> None:
+        session = self._session
+        session.events.append(ModeChanged(session.settings.thinking, session.settings.effort))
+        session.events.append(ToolsSwitched(len(session.settings.tools)))
