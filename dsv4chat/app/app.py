@@ -98,5 +98,7 @@ class ChatApp(App[None]):
                 self.chat.say(trouble, "warning")
 
     async def on_unmount(self) -> None:
+        if self.chat.drafts is not None:
+            self.chat.drafts.save()
         if self.session is not None:
             await self.session.close()

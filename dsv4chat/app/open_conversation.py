@@ -53,6 +53,8 @@ class OpenConversation:
         record = await session.ask(lambda history: history.conversation(conversation))
         if record is not None:
             await self._show(record, message)
+        else:
+            session.events.append(ConversationShown(session.record, tuple(session.path), session.branches))
 
     async def create(self) -> ConversationRecord:
         """Enter the empty conversation into the history. Raises StoreError."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 
 from dsv4chat.app.context_room import ContextRoom
+from dsv4chat.app.drafts import Drafts
 from dsv4chat.app.events import (
     AnswerEnded,
     AnswerResumed,
@@ -71,6 +72,7 @@ class ChatPresenter:
         latency: LatencyFigures,
         residual: ResidualFigures,
         prompts: PromptHistory,
+        drafts: Drafts,
         tools: ToolView,
         notify: Callable[[str, str], None],
     ) -> None:
@@ -83,6 +85,7 @@ class ChatPresenter:
         self._latency = latency
         self._residual = residual
         self._prompts = prompts
+        self._drafts = drafts
         self._tools = tools
         self._notify = notify
         self._room = ContextRoom()
@@ -139,6 +142,7 @@ class ChatPresenter:
         match event:
             case TurnAdded(user, answer, branches):
                 self._latency.begin_turn(None)
+                self._drafts.sent(answer.conversation)
                 await self._transcript.begin(user, answer, branches)
             case AnswerResumed(answer):
                 self._latency.begin_turn(None)
@@ -164,6 +168,7 @@ class ChatPresenter:
                 self._status.activity = ""
                 await self._transcript.end(answer, rest)
             case ConversationShown(record, path, branches, seen):
+                self._drafts.show(record.id if record else None)
                 self._status.cached = self._session.warm.bytes_of_open(self._session.warm.latest)
                 await self._transcript.show(path, branches, seen)
                 self._used(path)

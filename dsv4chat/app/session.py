@@ -74,6 +74,7 @@ class ChatSession:
         self.branches: dict[int, Branch] = {}
         self.settings = settings or ConversationSettings()
         self.sampling = sampling or SamplingParams()
+        self.leaving: Callable[[], None] = lambda: None  # called when another conversation was asked for
         self.store = store
         store.trouble = lambda sentence: self.events.append(HistoryInMemory(sentence))
         self.clock = clock
@@ -141,10 +142,14 @@ class ChatSession:
 
     def new_conversation(self) -> None:
         """Leave this conversation for an empty one; it enters the history with its first message."""
+        if self.record is not None:
+            self.leaving()
         self.begin(self.opened.leave_for(None, None))
 
     def open_conversation(self, conversation: int, message: int | None = None) -> None:
         """Leave this conversation for another one, or for one of its messages on whatever branch."""
+        if self.record is None or self.record.id != conversation:
+            self.leaving()
         self.begin(self.opened.leave_for(conversation, message))
 
     def set_mode(self, thinking: bool, effort: str | None) -> None:

@@ -29,15 +29,19 @@ class Prompts(Transactions):
         return list(found.values())
 
     def save_draft(self, conversation: int | None, text: str) -> None:
-        """Keep unsent text of a conversation, or of a new one for None; "" forgets it."""
+        """Keep unsent text of a conversation, or of a new one for None; "" forgets it.
+
+        Nothing is kept for a conversation that is not there any more.
+        """
         slot = _NEW if conversation is None else conversation
         with self.transaction() as connection:
             if not text:
                 connection.execute("DELETE FROM draft WHERE slot = ?", (slot,))
                 return
             connection.execute(
-                "INSERT OR REPLACE INTO draft (slot, conversation_id, text, updated) VALUES (?, ?, ?, ?)",
-                (slot, conversation, rows.storable(text), self.clock()),
+                "INSERT OR REPLACE INTO draft (slot, conversation_id, text, updated) SELECT ?, ?, ?, ?"
+                " WHERE ? = 0 OR EXISTS (SELECT 1 FROM conversation WHERE id = ?)",
+                (slot, conversation, rows.storable(text), self.clock(), slot, slot),
             )
 
     def draft(self, conversation: int | None) -> str:

@@ -98,6 +98,28 @@ def test_a_killed_app_loses_a_second_at_most_and_leaves_nothing_running(tmp_path
 
 
 @pytest.mark.timeout(300)
+def test_text_typed_before_the_app_is_killed_is_in_the_input_again(tmp_path: Path, model: Path) -> None:
+    program = Program(tmp_path, model)
+    program.open()
+    try:
+        program.terminal.send("half a questio")
+        program.look(0.5)
+        program.terminal.send("n")
+        program.look(2 * LOST_SECONDS)
+        program.kill()
+    finally:
+        program.terminal.close()
+    program.gone_after()
+    program.open()
+    try:
+        program.until(lambda: "half a question" in program.terminal.text, "the text in the input")
+        assert program.quit() == 0
+    finally:
+        program.terminal.close()
+    program.gone_after()
+
+
+@pytest.mark.timeout(300)
 def test_an_engine_that_hangs_is_told_stopped_and_replaced(tmp_path: Path, model: Path) -> None:
     program = Program(tmp_path, model)
     program.open()

@@ -54,6 +54,8 @@ def test_unsent_text_survives_a_restart_for_each_conversation_and_a_new_one(tmp_
     assert history.draft(one) == ""
     history.save_draft(other, "gone with its conversation")
     history.purge(other)
+    history.save_draft(other, "too late")
+    assert history.draft(other) == ""
     assert history.connection.execute("SELECT count(*) FROM draft").fetchone()[0] == 1
     history.close()
 

@@ -31,6 +31,7 @@ from dsv4chat.app.widgets.welcome import Welcome
 from dsv4chat.app.wording import plural
 
 if TYPE_CHECKING:
+    from dsv4chat.app.drafts import Drafts
     from dsv4chat.app.message_actions import MessageActions
     from dsv4chat.app.presenter import ChatPresenter
     from dsv4chat.app.session import ChatSession
@@ -78,6 +79,7 @@ class ChatScreen(ChatCommands):
         self.session: ChatSession | None = None
         self.presenter: ChatPresenter | None = None
         self.message_actions: MessageActions | None = None
+        self.drafts: Drafts | None = None
         self.prompts = PromptHistory()
         self._latency = LatencyFigures()
         self._residual = ResidualFigures()
@@ -112,12 +114,14 @@ class ChatScreen(ChatCommands):
 
     def attach(self, session: "ChatSession") -> None:
         """Show a session from now on."""
+        from dsv4chat.app.drafts import SECONDS, Drafts
         from dsv4chat.app.looking import cells_of
         from dsv4chat.app.message_actions import MessageActions
         from dsv4chat.app.presenter import ChatPresenter
         from dsv4chat.app.tool_view import ToolView
 
         self.session = session
+        self.drafts = Drafts(session, self.query_one(Composer), self.query_one(WaitingMessages))
         self.presenter = ChatPresenter(
             session,
             transcript=self.query_one(Transcript),
@@ -128,6 +132,7 @@ class ChatScreen(ChatCommands):
             latency=self._latency,
             residual=self._residual,
             prompts=self.prompts,
+            drafts=self.drafts,
             tools=ToolView(
                 self.query_one(Transcript),
                 self.query_one(ApprovalBar),
@@ -147,6 +152,7 @@ class ChatScreen(ChatCommands):
         self.set_interval(1 / DRAINS_A_SECOND, self.drain)
         self.set_interval(1 / PANELS_A_SECOND, self.refresh_figures)
         self.set_interval(1.0, session.look_after)
+        self.set_interval(SECONDS, self.drafts.save)
 
     async def drain(self) -> None:
         """Bring the screen up to date with the session."""

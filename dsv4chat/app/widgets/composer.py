@@ -65,6 +65,21 @@ class Composer(HarmlessTextArea):
         """The text with all that was pasted."""
         return self._pastes.expand(self.text)
 
+    @property
+    def unsent_text(self) -> str:
+        """What is being written, as a whole: not the message that is being changed meanwhile."""
+        return self.whole_text if self.editing is None else self._draft
+
+    def bring_back(self, text: str) -> None:
+        """Put what was being written at another time before what is being written."""
+        if not text:
+            return
+        texts = f"{text}\n\n{self.unsent_text}" if self.unsent_text else text
+        if self.editing is None:
+            self.set_text(texts)
+        else:
+            self._draft = texts
+
     def clear_sent(self) -> None:
         """Remove the text that was submitted; what was typed since then stays."""
         self.set_text(self.text[len(self._sent) :] if self.text.startswith(self._sent) else "")

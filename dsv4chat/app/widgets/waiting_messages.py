@@ -27,6 +27,11 @@ class WaitingMessages(Static):
     def __len__(self) -> int:
         return len(self._texts)
 
+    @property
+    def text(self) -> str:
+        """All of them as one text."""
+        return "\n\n".join(self._texts)
+
     def add(self, text: str, reason: str) -> None:
         """One more; `reason`: when it will be sent, as "after this answer"."""
         self._texts.append(text)
@@ -52,7 +57,7 @@ class WaitingMessages(Static):
 
     def take_all(self) -> str:
         """All of them as one text; nothing waits any more."""
-        text = "\n\n".join(self._texts)
+        text = self.text
         self._texts.clear()
         self._show()
         return text
