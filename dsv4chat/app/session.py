@@ -185,9 +185,9 @@ class ChatSession:
         if self.record is not None and title.strip():
             self.begin(self.give_title(self.record.id, title.strip(), "person"))
 
-    async def summaries(self) -> list[ConversationSummary]:
-        """The conversations of the history."""
-        return await self.ask(Repository.summaries) or []
+    async def summaries(self, limit: int = 200, offset: int = 0) -> list[ConversationSummary]:
+        """The conversations of the history after the first `offset`, the one used last first."""
+        return await self.ask(lambda history: history.summaries(limit, offset)) or []
 
     async def look_after(self) -> None:
         """To be called about once a second: notices an engine that died while nothing was asked of it."""

@@ -122,7 +122,7 @@ class ChatKeys(Screen[None]):
     async def action_conversations(self) -> None:
         if self.session is None:
             return
-        from dsv4chat.app.screens.conversations_screen import ConversationsScreen
+        from dsv4chat.app.screens.conversations_screen import PAGE, ConversationsScreen
 
         session = self.session
         current = session.record.id if session.record else None
@@ -131,7 +131,8 @@ class ChatKeys(Screen[None]):
             if conversation is not None and conversation != current:
                 session.open_conversation(conversation)
 
-        self.app.push_screen(ConversationsScreen(await session.summaries(), current), chosen)
+        first = await session.summaries(PAGE)
+        self.app.push_screen(ConversationsScreen(first, session.summaries, current), chosen)
 
     def action_this_conversation(self) -> None:
         if self.session is None:

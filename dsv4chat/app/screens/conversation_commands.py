@@ -1,5 +1,6 @@
 """What the commands for whole conversations do: find, name, export, delete, bring back."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -76,12 +77,22 @@ class ConversationCommands(ChatKeys):
             self.say(forget(self.session, int(argument) if argument else None))
 
     async def action_caches(self) -> None:
-        from dsv4chat.app.screens.caches_screen import CachesScreen
-
         session = self.session
-        if session is not None:
-            titles = {summary.id: summary.title for summary in await session.summaries()}
-            self.app.push_screen(CachesScreen(session.warm.latest, titles, session.link.saves))
+        if session is None:
+            return
+        from dsv4chat.app.screens.caches_screen import CachesScreen
+        from dsv4chat.store import StoreMissing
+
+        caches = session.warm.latest
+
+        def read(history: "Repository") -> dict[int, str]:
+            titles = {}
+            for number in (int(cache.conversation) for cache in caches if cache.conversation.isdecimal()):
+                with suppress(StoreMissing):
+                    titles[number] = history.conversation(number).title
+            return titles
+
+        self.app.push_screen(CachesScreen(caches, await session.ask(read) or {}, session.link.saves))
 
     async def action_delete_conversation(self) -> None:
         session = self.session

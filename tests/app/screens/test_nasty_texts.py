@@ -45,13 +45,17 @@ def screens(rng: random.Random, folder: Path) -> list[Screen[object]]:
     summaries = [ConversationSummary(n, nasty(rng), 0.0, 1, nasty(rng)) for n in range(10)]
     settings = ConversationSettings(system=_kept(nasty(rng)))
     made: list[object] = [
-        ConversationsScreen(summaries, 1, now=100.0),
+        ConversationsScreen(summaries, no_more, 1, now=100.0),
         ConversationScreen(_kept(nasty(rng)), settings, {}),
         SearchScreen(search, "zebra", now=lambda: 100.0),
         CodeScreen([CodeBlock(_kept(nasty(rng)), nasty(rng)) for _ in range(5)]),
         LogScreen(log),
     ]
     return made  # type: ignore[return-value]
+
+
+async def no_more(limit: int, offset: int) -> list[ConversationSummary]:
+    return []
 
 
 def _kept(text: str) -> str:
