@@ -1,7 +1,5 @@
 """The comparison with `transformers` as a command makes it: load on both sides, feed both, report."""
 
-import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,9 +11,9 @@ from dsv4chat.runtime.checkpoint import Checkpoint
 from dsv4chat.runtime.compare import Comparison, Turned, closest, compare, run_model, run_reference
 from dsv4chat.runtime.config import ModelConfig
 from dsv4chat.runtime.errors import EngineError
+from dsv4chat.runtime.memory import memory_of, weights_as_tensors
 from dsv4chat.runtime.model import Model
 from dsv4chat.runtime.reference import Reference
-from dsv4chat.runtime.shapes import required_shapes
 
 SEED = 0
 
@@ -110,12 +108,9 @@ def _random_ids(config: ModelConfig, length: int) -> list[int]:
 
 def _check_memory(config: ModelConfig) -> None:
     """Both sides hold every weight in float32."""
-    needed = 2 * 4 * sum(math.prod(shape) for shape in required_shapes(config).values())
-    try:
-        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # a system that does not tell
-        return
-    if needed > 0.8 * there:
+    needed = 2 * weights_as_tensors(config, torch.float32)
+    there = memory_of(torch.device("cpu"))
+    if there is not None and needed > 0.8 * there:
         raise EngineError(
             f"The comparison needs {needed / 1e9:.0f} GB for two float32 copies and this machine has "
             f"{there / 1e9:.0f} GB; compare a smaller model of the same architecture."

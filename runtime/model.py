@@ -25,6 +25,7 @@ from dsv4chat.runtime.decode import Decoder
 from dsv4chat.runtime.errors import EngineError
 from dsv4chat.runtime.hyper_connections import HyperConnection
 from dsv4chat.runtime.loading import Loader, WeightSource, load_connection
+from dsv4chat.runtime.memory import check_weights_fit, weights_as_tensors
 from dsv4chat.runtime.step import Frequencies, Step
 from dsv4chat.runtime.trace import LayerTrace, Trace
 
@@ -79,10 +80,14 @@ class Model:
 
         What needs float32 (compressors, router, hyper-connections, norms, lm_head) is float32 always. The
         drafting layer is not read. progress(bytes_done, bytes_total, tensors_done, tensors_total) is
-        called after each tensor. Raises CheckpointError for what is missing or damaged.
+        called after each tensor. Raises CheckpointError for what is missing or damaged, EngineError when
+        the device's memory cannot hold the weights.
         """
         if dtype not in (torch.float32, torch.bfloat16):
             raise EngineError(f"Weights can be float32 or bfloat16, not {dtype}; choose one of the two.")
+        check_weights_fit(
+            checkpoint.bytes_total if loader.packed else weights_as_tensors(checkpoint.config, dtype), device
+        )
         with torch.inference_mode():
             reading = loader(checkpoint, device, dtype, progress)
             model = cls(reading)
