@@ -66,6 +66,11 @@ class TurnStopping:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnStopped:
+    """The turn that was asked to end has ended, with or without a last answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class ConversationShown:
     """Another conversation is open now; `record` is None for a new one that has no message yet.
 
@@ -170,6 +175,7 @@ ChatEvent = (
     | EngineHangs
     | EngineRecovered
     | TurnStopping
+    | TurnStopped
     | ConversationShown
     | PathChanged
     | PromptsRead

@@ -29,6 +29,7 @@ from dsv4chat.app.events import (
     PromptsRead,
     TitleChanged,
     TurnAdded,
+    TurnStopped,
     TurnStopping,
 )
 from dsv4chat.app.live_figures import LatencyFigures, ResidualFigures
@@ -192,6 +193,8 @@ class ChatPresenter:
                 self._banner.hide()
             case TurnStopping():
                 self._status.activity = "stopping…"
+            case TurnStopped():
+                self._status.activity = ""
             case CachesMeasured(caches):
                 self._status.cached = self._session.warm.bytes_of_open(caches)
             case Notice(sentence, severity):

@@ -21,6 +21,7 @@ from dsv4chat.app.events import (
     ModeChanged,
     Notice,
     TitleChanged,
+    TurnStopped,
     TurnStopping,
 )
 from dsv4chat.app.mode_cost import cost_of_change
@@ -266,6 +267,7 @@ class ChatSession:
             self.link.hangs(f"The engine has not stopped for {HANGS_AFTER:.0f} s.")
             await asyncio.wait({turn})
             self.link.recovered()
+        self.events.append(TurnStopped())
 
     async def _restart(self, before: "asyncio.Task[None] | None") -> None:
         for task in (before, self._turn):

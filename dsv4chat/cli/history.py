@@ -164,7 +164,7 @@ def import_(files: Sequence[str], as_json: bool) -> None:
 @click.argument("conversations", metavar="ID...", nargs=-1, required=True)
 @click.option("--undo", is_flag=True, help="Bring them back.")
 @click.option("--forever", is_flag=True, help="Delete for good, not to be brought back.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask (--forever asks).")
 def delete(conversations: Sequence[str], undo: bool, forever: bool, yes: bool) -> None:
     """Delete conversations; for 30 days --undo brings them back."""
     if undo and forever:
@@ -172,7 +172,8 @@ def delete(conversations: Sequence[str], undo: bool, forever: bool, yes: bool) -
     with _history(writing=True) as store:
         numbers = [_number(store, conversation) for conversation in conversations]
         if forever and not yes:
-            click.confirm(f"Delete {len(numbers)} for good?", abort=True, err=True)
+            what = "conversation " + ", ".join(map(str, numbers))
+            click.confirm(f"Delete {what} for good?", abort=True, err=True)
         for number in numbers:
             if undo:
                 store.restore(number)
@@ -182,8 +183,10 @@ def delete(conversations: Sequence[str], undo: bool, forever: bool, yes: bool) -
                 store.delete(number)
             if not undo:
                 remove_saved(number)
-    if not undo and not forever:
-        listed = " ".join(map(str, numbers))
+    listed = " ".join(map(str, numbers))
+    if undo:
+        click.echo(f"Brought back: {listed}.", err=True)
+    elif not forever:
         click.echo(f"Deleted. `dsv4chat history delete --undo {listed}` brings back.", err=True)
 
 

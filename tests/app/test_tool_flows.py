@@ -85,6 +85,7 @@ async def test_a_question_that_comes_while_somebody_types_leaves_the_keys_there(
         await answered(pilot, app, 1)
         await wait_until(pilot, lambda: not one(app, ApprovalBar).display)
         assert "Error: the user stopped this" in screen_text(app)
+        await wait_until(pilot, lambda: "stopping" not in screen_text(app))
         assert one(app, Composer).text == "next"
 
 
