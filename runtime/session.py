@@ -23,6 +23,8 @@ from dsv4chat.runtime.model import Model, Output
 # The most ids fed at once, and the distance of the marks inside a long message: a multiple of 128, where no
 # block of either ratio is open.
 PREFILL_STEP = 256
+# On a CPU so few ids take less time one by one, in the step made for decoding, than as a chunk.
+FEW = 4
 MARK_BYTES = 256 * 2**20
 
 Source = Literal["none", "memory", "disk"]
@@ -136,9 +138,11 @@ class Session:
         if self.position in self._boundaries:  # reached by decoding, which kept no mark here
             self.keep_tip()
         cuts = cut(self.position, len(ids), self._boundaries, self._prefill_step)
-        edges = [self.position, *cuts]
+        sizes = [b - a for a, b in pairwise([self.position, *cuts])]
+        if self.model.decoder is not None:
+            sizes = [part for size in sizes for part in ([1] * size if size <= FEW else [size])]
         self._turns += 1
-        return Plan(self.position, source, tuple(b - a for a, b in pairwise(edges)), self._turns)
+        return Plan(self.position, source, tuple(sizes), self._turns)
 
     def feed(self, ids: Sequence[int], turn: int) -> Output:
         """Feed one chunk of `turn` and return the logits (1, vocab) and |X| after its last id.

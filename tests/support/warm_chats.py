@@ -85,6 +85,7 @@ class WarmChats:
         self._folder = folder
         self._memory = 60_000 if limited else None
         self.limited = limited
+        self.damaged = False
         self.rng = random.Random(seed)
         self.chats = [Chat("a")]
         self.chat = self.live = self.chats[0]
@@ -184,7 +185,11 @@ class WarmChats:
         self.probe()
 
     def damage(self) -> None:
-        """A byte of a saved file changes, or its end is lost; then the engine starts again."""
+        """A byte of a saved file changes, or its end is lost; then the engine starts again.
+
+        From here on only exactness is checked: the file may be needed, and found to be damaged, much later.
+        """
+        self.damaged = True
         files = sorted(self._folder.rglob("*.safetensors"))
         if files:
             path = self.rng.choice(files)
@@ -215,7 +220,7 @@ class WarmChats:
         prefix = chat.messages[-1] if chat.messages[-1].prefix else None
         tokens = self._feed(ids, boundaries, most=most, stop_after=stop_after)
         turn = self.engine.last_turn
-        if before is not None and not self.limited:
+        if before is not None and self.bounded:
             assert turn.prefilled <= self._appending(before)
         parser = CompletionParser(
             chat.thinking,
@@ -273,12 +278,17 @@ class WarmChats:
         turn = self.engine.last_turn
         line = [*ids[: turn.reused + turn.prefilled], *(token.id for token in tokens)]
         self._compare(line)
-        if not self.limited:
+        if self.bounded:
             assert turn.prefilled <= self.bound(ids, boundaries)
         if self.chat.known and line[: len(self.chat.known[-1].ids)] != self.chat.known[-1].ids:
             self.chat.leave()
         self.chat.known.append(Line(line, [place for place in boundaries if place <= len(line)]))
         return tokens
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a turn may feed only what is new: memory and files hold all they were given."""
+        return not self.limited and not self.damaged
 
     def bound(self, ids: list[int], boundaries: list[int]) -> int:
         """What a turn may feed, given all that the cache must know and where messages start.
