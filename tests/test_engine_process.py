@@ -74,7 +74,7 @@ async def test_a_model_is_loaded_and_turns_are_generated(shared):
     assert engine.ready == ready
     some = SamplingParams(seed=1, max_tokens=4, ignore_eos=True)
     items = [item async for item in engine.generate([0, 1, 2], some, alternatives=2)]
-    assert [type(item) for item in items] == [Prefill] * 3 + [Token] * 4 + [Finished]
+    assert [type(item) for item in items] == [Prefill] * 4 + [Token] * 4 + [Finished]
     assert all(len(item.alternatives) == 2 for item in items if isinstance(item, Token))
     again = [item async for item in engine.generate([0, 1, 2], some)]
     assert again[-1].reused == 2
