@@ -39,6 +39,8 @@ class DrawnLines(_Base):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         width = self.outer_size.width
+        if not self.is_attached:  # removed since the frame was laid out; what needs the screen would raise
+            return [Strip.blank(crop.width)] * crop.height
         gutter = self.gutter
         inner = width - gutter.width
         style = self.visual_style
