@@ -3,8 +3,10 @@
 Values are those of the releases' config.json. A model of fewer layers has the first ones.
 """
 
+import json
 from typing import Any
 
+from dsv4chat.assets import demo_path
 from dsv4chat.runtime.config import ModelConfig
 from dsv4chat.runtime.errors import EngineError
 
@@ -60,31 +62,11 @@ _SIZES: dict[str, dict[str, Any]] = {
         "routed_scaling_factor": 2.5,
         "index_topk": 1024,
     },
-    # The demo model's own.
-    "demo": {
-        "vocab_size": 8192,
-        "hidden_size": 256,
-        "num_attention_heads": 8,
-        "head_dim": 64,
-        "qk_rope_head_dim": 16,
-        "q_lora_rank": 128,
-        "o_groups": 8,
-        "o_lora_rank": 64,
-        "n_routed_experts": 16,
-        "num_experts_per_tok": 4,
-        "moe_intermediate_size": 128,
-        "routed_scaling_factor": 1.5,
-        "num_hash_layers": 2,
-        "index_n_heads": 8,
-        "index_head_dim": 32,
-        "index_topk": 64,
-        "max_position_embeddings": 65536,
-    },
 }
 
-_FIRST_RATIOS = {"flash": (0, 0), "pro": (128, 128), "demo": (128, 128)}
-NUM_LAYERS = {"flash": 43, "pro": 61, "demo": 8}
-GEOMETRIES = tuple(_SIZES)
+_FIRST_RATIOS = {"flash": (0, 0), "pro": (128, 128)}
+_LAYERS = {"flash": 43, "pro": 61}
+GEOMETRIES = (*_SIZES, "demo")
 
 
 def geometry(name: str, layers: int | None = None) -> ModelConfig:
@@ -92,16 +74,22 @@ def geometry(name: str, layers: int | None = None) -> ModelConfig:
 
     Raises EngineError for another name or number.
     """
-    if name not in _SIZES:
+    if name not in GEOMETRIES:
         raise EngineError(f"There is no geometry {name!r}; choose {', '.join(GEOMETRIES)}.")
-    count = NUM_LAYERS[name] if layers is None else layers
-    if not 1 <= count <= NUM_LAYERS[name]:
-        raise EngineError(
-            f"{name} has {NUM_LAYERS[name]} layers; choose 1 to {NUM_LAYERS[name]}, not {count}."
-        )
-    ratios = [*_FIRST_RATIOS[name], *(4 if i % 2 == 0 else 128 for i in range(2, NUM_LAYERS[name]))]
-    if name == "demo":
-        ratios[-1] = 4
-    return ModelConfig.from_dict(
-        {**_SAME, **_SIZES[name], "num_hidden_layers": count, "compress_ratios": ratios[:count]}
-    )
+    values = _shipped() if name == "demo" else _published(name)
+    ratios = values["compress_ratios"]
+    count = len(ratios) if layers is None else layers
+    if not 1 <= count <= len(ratios):
+        raise EngineError(f"{name} has {len(ratios)} layers; choose 1 to {len(ratios)}, not {count}.")
+    return ModelConfig.from_dict({**values, "num_hidden_layers": count, "compress_ratios": ratios[:count]})
+
+
+def _published(name: str) -> dict[str, Any]:
+    ratios = [*_FIRST_RATIOS[name], *(4 if i % 2 == 0 else 128 for i in range(2, _LAYERS[name]))]
+    return {**_SAME, **_SIZES[name], "compress_ratios": ratios}
+
+
+def _shipped() -> dict[str, Any]:
+    """The demo model's own sizes, with room for the contexts that are measured."""
+    values: dict[str, Any] = json.loads((demo_path() / "config.json").read_text("utf-8"))
+    return values | {"max_position_embeddings": 65536}

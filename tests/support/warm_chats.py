@@ -85,7 +85,6 @@ class WarmChats:
         self._folder = folder
         self._memory = 60_000 if limited else None
         self.limited = limited
-        self.damaged = False
         self.rng = random.Random(seed)
         self.chats = [Chat("a")]
         self.chat = self.live = self.chats[0]
@@ -180,16 +179,15 @@ class WarmChats:
         for chat in self.chats:
             chat.known, chat.fresh = list(chat.saved), False
         self._start()
-        if resume:
-            self.engine.resume(self.chat.name)
+        if resume and self.engine.resume(self.chat.name).notices:
+            self.chat.known = []
         self.probe()
 
     def damage(self) -> None:
         """A byte of a saved file changes, or its end is lost; then the engine starts again.
 
-        From here on only exactness is checked: the file may be needed, and found to be damaged, much later.
+        The file may be needed, and found to be damaged, much later: the turn that tells of it may feed more.
         """
-        self.damaged = True
         files = sorted(self._folder.rglob("*.safetensors"))
         if files:
             path = self.rng.choice(files)
@@ -280,6 +278,8 @@ class WarmChats:
         self._compare(line)
         if self.bounded:
             assert turn.prefilled <= self.bound(ids, boundaries)
+        if turn.notices:  # what the file held is fed again; nothing older is sure to be there
+            self.chat.known = []
         if self.chat.known and line[: len(self.chat.known[-1].ids)] != self.chat.known[-1].ids:
             self.chat.leave()
         self.chat.known.append(Line(line, [place for place in boundaries if place <= len(line)]))
@@ -287,8 +287,8 @@ class WarmChats:
 
     @property
     def bounded(self) -> bool:
-        """Whether a turn may feed only what is new: memory and files hold all they were given."""
-        return not self.limited and not self.damaged
+        """Whether the last turn may feed only what is new: nothing given to memory or files was lost."""
+        return not self.limited and not self.engine.last_turn.notices
 
     def bound(self, ids: list[int], boundaries: list[int]) -> int:
         """What a turn may feed, given all that the cache must know and where messages start.
