@@ -27,21 +27,8 @@ from dsv4chat.runtime.protocol import (
     frame,
 )
 from tests.support.child import Child
-from tests.support.engines import save_random
 
 ENDLESS = SamplingParams(seed=1, ignore_eos=True)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return save_random(tmp_path_factory.mktemp("model"), text=True)
-
-
-@pytest.fixture
-def fresh(tmp_path):
-    child = Child(tmp_path / "child.log")
-    yield child
-    child.end()
 
 
 @pytest.fixture(scope="module")

@@ -8,19 +8,6 @@ import pytest
 
 from dsv4chat.runtime.protocol import Failed, Load, Ping, Pong, Ready, Shutdown
 from tests.support.child import Child
-from tests.support.engines import save_random
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return save_random(tmp_path_factory.mktemp("model"), text=True)
-
-
-@pytest.fixture
-def fresh(tmp_path):
-    child = Child(tmp_path / "child.log")
-    yield child
-    child.end()
 
 
 def test_a_log_without_a_name_is_emptied_when_it_grows(tmp_path):

@@ -18,7 +18,6 @@ from dsv4chat.runtime import (
 )
 from dsv4chat.runtime.cache import KVCache
 from dsv4chat.runtime.model import Output
-from tests.support.engines import save_random
 from tests.support.random_models import random_model
 from tests.support.small_tokenizer import VOCAB_SIZE
 
@@ -36,11 +35,6 @@ def exact(oracle, tmp_path_factory):
     folder = tmp_path_factory.mktemp("exact")
     oracle.save_pretrained(folder)
     return Engine.load(folder, device="cpu", dtype="float32", kv_dtype="float32", max_context=1024)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return save_random(tmp_path_factory.mktemp("text"), text=True)
 
 
 @pytest.fixture

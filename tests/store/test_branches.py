@@ -1,8 +1,5 @@
 """Branches: edited questions, other answers, the way between them, deleting with undo, pages of a path."""
 
-from collections.abc import Iterator
-from itertools import count
-
 import pytest
 
 from dsv4chat.encoding import ToolCall
@@ -14,19 +11,9 @@ from dsv4chat.store import (
     StoreError,
     StoreMissing,
     TokenFigures,
-    open_in_memory,
 )
 
 MADE = GenerationRecord(model="demo", tokenizer="abc", profile="preview", layers=1)
-
-
-@pytest.fixture
-def history() -> Iterator[Repository]:
-    repository = open_in_memory()
-    ticks = count(1000)
-    repository.clock = lambda: float(next(ticks))
-    yield repository
-    repository.close()
 
 
 @pytest.fixture

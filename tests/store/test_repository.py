@@ -2,8 +2,6 @@
 
 import math
 import struct
-from collections.abc import Iterator
-from itertools import count
 
 import pytest
 
@@ -16,19 +14,9 @@ from dsv4chat.store import (
     StoreDamaged,
     StoreMissing,
     TokenFigures,
-    open_in_memory,
 )
 
 MADE = GenerationRecord(model="demo", tokenizer="abc", profile="preview", layers=3)
-
-
-@pytest.fixture
-def history() -> Iterator[Repository]:
-    repository = open_in_memory()
-    ticks = count(1000)
-    repository.clock = lambda: float(next(ticks))
-    yield repository
-    repository.close()
 
 
 def figures(*ids: int, alternatives: bool = False) -> TokenFigures:

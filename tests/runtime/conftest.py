@@ -1,0 +1,18 @@
+"""A small random model on disk, and the runtime's process without one."""
+
+import pytest
+
+from tests.support.child import Child
+from tests.support.engines import save_random
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return save_random(tmp_path_factory.mktemp("model"), text=True)
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    child = Child(tmp_path / "child.log")
+    yield child
+    child.end()
