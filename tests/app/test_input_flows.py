@@ -84,8 +84,12 @@ async def test_up_and_down_walk_through_what_was_sent_and_keep_the_draft(tmp_pat
         # Down inside "one\ntwo" first goes to its second line.
         assert seen == ["three", "one\ntwo", "one\ntwo", "one\ntwo", "three", "draft", "draft"]
     async with chat(Parts(tmp_path)) as (app, pilot):
-        await pilot.press("up")
-        await wait_until(pilot, lambda: one(app, Composer).text == "three")
+        composer = one(app, Composer)
+        for _ in range(200):  # the earlier prompts are read while the screen is there already
+            await pilot.press("up")
+            if composer.text:
+                break
+        assert composer.text == "three"
 
 
 async def test_shift_enter_and_ctrl_j_make_new_lines_and_the_input_grows(tmp_path: Path) -> None:
