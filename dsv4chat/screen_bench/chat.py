@@ -5,6 +5,7 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -36,10 +37,15 @@ class BenchApp(ChatApp):
 
     opened = 0.0
 
+    def __init__(self, make_session: Callable[[], ChatSession], history: int) -> None:
+        super().__init__(make_session)
+        self._history = history
+
     async def _build(self) -> None:
         await super()._build()
         session, messages = self.session, self.chat.query_one(Transcript).messages
-        if session is None or session.record is None:
+        # Without a history a record here is the first message of a quick typist, whose answer must go on.
+        if not self._history or session is None or session.record is None:
             return
         while not messages.mounted:
             await asyncio.sleep(0.01)
@@ -89,7 +95,7 @@ def main(job: Job) -> None:
                 settings=ConversationSettings(thinking=False),
             )
 
-        app = BenchApp(make_session)
+        app = BenchApp(make_session, job.history)
         app.run()
         times = {
             "started": engine.started,
