@@ -1,12 +1,16 @@
 """Why there is no answer yet: the engine starts, loads its model, or is gone."""
 
+from typing import TYPE_CHECKING
+
 from textual.content import Content
 from textual.widgets import Static
 
 from dsv4chat.app.styles import beside
 from dsv4chat.app.wording import seconds, size
-from dsv4chat.runtime.protocol import Loading
 from dsv4chat.visible import visible
+
+if TYPE_CHECKING:
+    from dsv4chat.runtime.protocol import Loading
 
 _BAR = 12  # cells
 
@@ -23,7 +27,7 @@ class EngineBanner(Static):
         """The process is being started."""
         self._show("Starting the engine…", failed=False)
 
-    def show_loading(self, progress: Loading) -> None:
+    def show_loading(self, progress: "Loading") -> None:
         """The model is being loaded."""
         share = progress.bytes_done / progress.bytes_total if progress.bytes_total else 0.0
         filled = min(_BAR, int(share * _BAR))
