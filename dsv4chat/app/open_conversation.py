@@ -1,10 +1,11 @@
-"""Which conversation is open: the one used last, a new one, another one; begun in the history when needed."""
+"""Which conversation is open: the one left open, a new one, another one; begun in the history when needed."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dsv4chat.app.events import ConversationShown, HistoryInMemory, ModeChanged, Notice, PromptsRead
 from dsv4chat.app.tool_events import ToolsSwitched
-from dsv4chat.store import Branch, ConversationRecord, MessageRecord, Repository
+from dsv4chat.store import Branch, ConversationRecord, MessageRecord, Repository, StoreError
 
 if TYPE_CHECKING:
     from dsv4chat.app.session import ChatSession
@@ -17,17 +18,18 @@ class OpenConversation:
 
     def __init__(self, session: "ChatSession") -> None:
         self._session = session
+        self._noted = False
 
     async def open_history(self) -> None:
-        """Open the history and show the conversation used last."""
+        """Open the history and show the conversation that was left open, which may be an empty one."""
         session = self._session
         notice = await session.store.open()
         if notice:
             event = Notice(notice, "warning") if session.store.persistent else HistoryInMemory(notice)
             session.events.append(event)
-        latest = await session.ask(Repository.latest_conversation)
-        if latest is not None:
-            await self._show(latest)
+        left = await session.ask(Repository.left_open)
+        if left is not None:
+            await self._show(left)
         else:
             session.events.append(ConversationShown(None, ()))
             self._tell_mode()
@@ -45,6 +47,7 @@ class OpenConversation:
             session.record, session.path, session.branches = None, [], {}
             session.settings = session.defaults
             session.store.current = None
+            self.note()
             session.events.append(ConversationShown(None, ()))
             self._tell_mode()
             return
@@ -63,7 +66,26 @@ class OpenConversation:
         record = await session.store.run(lambda history: history.create_conversation(settings))
         session.record = record
         session.store.current = record.id
+        self.note()
         return record
+
+    def note(self) -> None:
+        """Have the history remember what is open, at once, as the program may end in any way."""
+        record = self._session.record
+        number = record.id if record else None
+        self._noted = True
+
+        def write(history: Repository) -> None:
+            with suppress(StoreError):  # that a disk is full is found out when a message is to be kept
+                history.note_open(number)
+
+        with suppress(StoreError):  # the history is closed already
+            self._session.store.submit(write)
+
+    def leave(self) -> None:
+        """The program is left: what is open here counts, whatever another program has opened since."""
+        if self._noted:
+            self.note()
 
     async def load_path(self, leaf: int | None) -> bool:
         """Make the messages down to `leaf` the path; False, and a notice, if they cannot be read."""
@@ -82,6 +104,7 @@ class OpenConversation:
         await self.load_path(record.active_leaf)
         session.record, session.settings = record, record.settings
         session.store.current = record.id
+        self.note()
         session.events.append(ConversationShown(record, tuple(session.path), session.branches, seen))
         self._tell_mode()
         session.begin(session.warm.opened())

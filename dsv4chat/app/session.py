@@ -116,7 +116,7 @@ class ChatSession:
     # -- what a person does ----------------------------------------------------------------------------
 
     async def open_history(self) -> None:
-        """Open the history and show the conversation used last."""
+        """Open the history and show the conversation that was left open."""
         await self.opened.open_history()
 
     def start_engine(self) -> None:
@@ -201,6 +201,7 @@ class ChatSession:
             if task is not None:
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.opened.leave()
         await asyncio.to_thread(self.store.close)
         await self.warm.leave()
         await self.link.close()

@@ -8,6 +8,7 @@ StoreError, a sentence for a person.
 Conversations (conversations.py)
     create_conversation(settings) -> ConversationRecord      conversation(number) -> ConversationRecord
     latest_conversation() -> ConversationRecord | None       summaries(limit, offset, deleted=) -> [Summary]
+    note_open(number | None), left_open() -> ConversationRecord | None       what to show at the next start
     update_settings(number, settings)        system, thinking, effort, sampling, tools: of this one only
     rename(number, title, by)                by: "person" (default; stays), "model", "text" (fallback)
     delete(number), restore(number), purge(number), purge_deleted(before)

@@ -49,6 +49,25 @@ class Conversations(Transactions):
             ).fetchone()
             return None if row is None else rows.conversation(row)
 
+    def note_open(self, conversation: int | None) -> None:
+        """Remember which conversation is open, None for a new one, for `left_open`."""
+        with self.reading() as connection:
+            if _noted(connection) == (conversation,):
+                return
+        with self.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO left_open VALUES (1, ?)", (conversation,))
+
+    def left_open(self) -> ConversationRecord | None:
+        """What was noted last, None for a new one; without a note, or if it is gone, the one used last."""
+        with self.reading() as connection:
+            noted = _noted(connection)
+            if noted == (None,):
+                return None
+            row = noted and connection.execute(
+                "SELECT * FROM conversation WHERE id = ? AND deleted IS NULL", noted
+            ).fetchone()
+            return rows.conversation(row) if row else self.latest_conversation()
+
     def summaries(
         self, limit: int = 200, offset: int = 0, *, deleted: bool = False
     ) -> list[ConversationSummary]:
@@ -117,6 +136,11 @@ def one(connection: sqlite3.Connection, number: int) -> ConversationRecord:
     if row is None:
         raise StoreMissing("This conversation is not in the history any more.")
     return rows.conversation(row)
+
+
+def _noted(connection: sqlite3.Connection) -> tuple[int | None] | None:
+    row = connection.execute("SELECT conversation_id FROM left_open").fetchone()
+    return None if row is None else (row[0],)
 
 
 def _purge(connection: sqlite3.Connection, conversation: int) -> None:

@@ -143,5 +143,13 @@ ALTER TABLE conversation ADD COLUMN start INTEGER REFERENCES message (id) ON DEL
     DEFERRABLE INITIALLY DEFERRED;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD)
+# Which conversation was open when the program was left: one row at most, NULL for a new one.
+_FOURTH = """
+CREATE TABLE left_open (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    conversation_id INTEGER
+);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
 VERSION = len(MIGRATIONS)

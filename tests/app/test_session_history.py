@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from dsv4chat.app.events import (
     ConversationShown,
     HistoryInMemory,
@@ -27,6 +29,61 @@ async def test_the_last_conversation_is_there_after_a_restart(tmp_path: Path) ->
     shown = again.events[0]
     assert isinstance(shown, ConversationShown)
     assert shown.path == tuple(again.path)
+    await again.close()
+
+
+@pytest.mark.parametrize("end", ["left", "crashed"])
+@pytest.mark.parametrize("open_last", ["the first", "a new one"])
+async def test_what_was_open_at_the_end_is_open_again_and_not_what_was_written_to_last(
+    tmp_path: Path, open_last: str, end: str
+) -> None:
+    session = await ready(Parts(tmp_path, Script(["a</think>A", "b</think>B"])))
+    await ask(session, "first")
+    first = session.record
+    assert first is not None
+    session.new_conversation()
+    await wait_for(lambda: session.record is None)
+    await ask(session, "second")
+    if open_last == "the first":
+        session.open_conversation(first.id)
+        await wait_for(lambda: session.record is not None and session.record.id == first.id)
+    else:
+        session.new_conversation()
+        await wait_for(lambda: session.record is None)
+    if end == "left":
+        await session.close()
+    else:
+        await session.store.run(lambda history: None)  # all that was asked for before is written
+    again = Parts(tmp_path).session()
+    await again.open_history()
+    assert [message.content for message in again.path] == (["first", "A"] if open_last == "the first" else [])
+    await again.close()
+    await session.close()
+
+
+async def test_of_two_programs_the_one_left_last_says_what_is_open_next_time(tmp_path: Path) -> None:
+    one = await ready(Parts(tmp_path, Script(["a</think>A"])))
+    await ask(one, "first")
+    other = await ready(Parts(tmp_path, Script(["b</think>B"])))
+    other.new_conversation()
+    await wait_for(lambda: other.record is None)
+    await ask(other, "second")
+    await other.close()
+    await one.close()
+    again = Parts(tmp_path).session()
+    await again.open_history()
+    assert [message.content for message in again.path] == ["first", "A"]
+    await again.close()
+
+
+async def test_leaving_before_the_history_is_open_changes_nothing(tmp_path: Path) -> None:
+    session = await ready(Parts(tmp_path, Script(["a</think>A"])))
+    await ask(session, "first")
+    await session.close()
+    await Parts(tmp_path).session().close()
+    again = Parts(tmp_path).session()
+    await again.open_history()
+    assert [message.content for message in again.path] == ["first", "A"]
     await again.close()
 
 
