@@ -63,7 +63,10 @@ class EngineSettings(_Section):
 
 
 class SamplingSettings(_Section):
-    """How the next token is chosen; the defaults are the model's own distribution."""
+    """How the next token is chosen, in the app and in `dsv4chat ask`, whose options win.
+
+    The defaults are the model's own distribution.
+    """
 
     temperature: float = Field(default=1.0, ge=0)
     """0 takes the most probable token."""
@@ -83,6 +86,10 @@ class SamplingSettings(_Section):
     def params(self) -> SamplingParams:
         """As the engine takes them."""
         return SamplingParams(**self.model_dump())
+
+    def given(self) -> dict[str, object]:
+        """Only what the file or the environment sets, by name."""
+        return self.model_dump(exclude_unset=True)
 
 
 class ToolsSettings(_Section):

@@ -80,7 +80,8 @@ def ask(
     """Ask PROMPT and print the answer as it is generated.
 
     Text on standard input is appended to PROMPT, or is the prompt. The answer goes to standard output, the
-    thinking to standard error.
+    thinking to standard error. Options of sampling win over [sampling] of the settings file, that over what
+    the model folder names.
     """
     # A stream that the caller closed is None.
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - for the rest of the program
@@ -180,6 +181,7 @@ class _Asking:
         from dsv4chat.encoding import Conversation, Message, Tokenizer, detect_profile
         from dsv4chat.runtime.protocol import Load, Ready
         from dsv4chat.sampling_defaults import model_sampling, override
+        from dsv4chat.settings import load_settings
         from dsv4chat.turns import Turn
 
         question = self._question
@@ -200,7 +202,11 @@ class _Asking:
             thinking=question.thinking,
             effort=question.effort if question.thinking else None,
         )
-        sampling = override(model_sampling(folder), question.sampling)
+        loaded = load_settings()
+        if loaded.notice:
+            self._output.notice(loaded.notice)
+        usual = override(model_sampling(folder), loaded.settings.sampling.given())
+        sampling = override(usual, question.sampling)
 
         async def say(asked: Conversation) -> Message | None:
             return await self._say(Turn(engine, tokenizer, choice.profile, asked, sampling=sampling))
@@ -208,7 +214,7 @@ class _Asking:
         if question.tools:
             from dsv4chat.cli.ask_tools import AskTools
 
-            self._tools = AskTools(self._output, yes=question.yes)
+            self._tools = AskTools(self._output, loaded.settings.tools, yes=question.yes)
             await self._tools.answer(conversation, say)
         else:
             await say(conversation)

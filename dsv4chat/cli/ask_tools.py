@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from dsv4chat.encoding import Conversation, Message, ToolCall
-from dsv4chat.settings import load_settings
+from dsv4chat.settings import ToolsSettings
 from dsv4chat.settings_file import settings_path
 from dsv4chat.tool_events import ToolDone
 from dsv4chat.tool_loop import ToolLimits, ToolLoop
@@ -19,11 +19,7 @@ from dsv4chat.visible import visible
 class AskTools:
     """yes: every call may run; otherwise the person is asked, and without a terminal none runs."""
 
-    def __init__(self, output: Any, *, yes: bool) -> None:
-        loaded = load_settings()
-        if loaded.notice:
-            output.notice(loaded.notice)
-        tools = loaded.settings.tools
+    def __init__(self, output: Any, tools: ToolsSettings, *, yes: bool) -> None:
         try:
             folder = settings_path().parent
         except OSError:

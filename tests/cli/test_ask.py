@@ -115,6 +115,28 @@ def test_system_effort_and_profile_reach_the_prompt(folder, arguments, conversat
     assert events[-1]["prefilled"] == len(expected)
 
 
+def test_the_settings_sample_unless_an_option_does_and_win_over_the_model(folder, tmp_path):
+    def hot(target):
+        (target / "generation_config.json").write_text('{"temperature": 50.0}')
+
+    def said(model, *options):
+        return lines(quiet(ask("hi", "--model", model, "--json", *options)))[-1]
+
+    model = damaged(folder, tmp_path / "hot", hot)
+    certain = said(folder, "--temperature", 0, "--max-tokens", 20)
+    (tmp_path / "home" / "config").mkdir(exist_ok=True)
+    (tmp_path / "home" / "config" / "settings.toml").write_text(
+        "[sampling]\ntemperature = 0.0\nmax_tokens = 20\n"
+    )
+    by_settings = said(model)
+    assert (by_settings["content"], by_settings["tokens"]) == (certain["content"], certain["tokens"])
+    assert said(model, "--max-tokens", 3)["tokens"] == 3
+    (tmp_path / "home" / "config" / "settings.toml").write_text("[sampling]\ntemperature = -1\n")
+    unusable = quiet(ask("hi", "--model", folder, "--max-tokens", 1))
+    assert unusable.returncode == 0
+    assert "sampling.temperature" in unusable.stderr
+
+
 def test_input_that_is_no_text_is_refused(folder):
     result = subprocess.run(
         [*COMMAND, "What is this?", "--model", str(folder), "--json"],

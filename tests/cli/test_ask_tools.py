@@ -14,6 +14,7 @@ from dsv4chat.assets import demo_path
 from dsv4chat.cli.ask_output import JsonOutput, TextOutput
 from dsv4chat.cli.ask_tools import AskTools
 from dsv4chat.encoding import Conversation, Message, ToolCall
+from dsv4chat.settings import ToolsSettings, load_settings
 from dsv4chat.tool_events import RoundsUsedUp, ToolDone
 from tests.support.terminal import Terminal
 
@@ -74,7 +75,7 @@ def test_on_a_terminal_the_person_is_asked():
 
 async def test_without_a_terminal_nothing_runs_unless_yes_is_said(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", open(os.devnull))  # noqa: SIM115
-    tools = AskTools(TextOutput(show_thinking=True, stats=False, tools=True), yes=False)
+    tools = AskTools(TextOutput(show_thinking=True, stats=False, tools=True), ToolsSettings(), yes=False)
     asked = []
 
     async def say(conversation: Conversation) -> Message:
@@ -93,7 +94,8 @@ async def test_the_loop_gets_the_tools_of_the_settings(home, capsys):
         '[tools]\nfunctions = ["mine.py:shout", "gone.py:f"]\nrounds = 1\n'
     )
     (home / "config" / "mine.py").write_text("def shout(text: str) -> str:\n    return text.upper()\n")
-    tools = AskTools(TextOutput(show_thinking=True, stats=False, tools=True), yes=True)
+    settings = load_settings().settings.tools
+    tools = AskTools(TextOutput(show_thinking=True, stats=False, tools=True), settings, yes=True)
     asked = []
 
     async def say(conversation: Conversation) -> Message:
