@@ -129,6 +129,10 @@ def check_pasted(folder: Path, seed: int, count: int) -> None:
                 assert terminal.process.poll() is None, terminal.text[-2000:]
         got = [json.loads(line) for line in sent.read_text().splitlines()]
         assert [text.split() for text in got] == [text.split() for text in expected]
+        terminal.send("\x11")
+        assert terminal.wait() == 0
+        while terminal.read(0.2):  # to the end: half a sequence would be taken for a control character
+            pass
         shapes(terminal.output)
     finally:
         terminal.close()
