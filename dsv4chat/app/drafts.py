@@ -14,6 +14,7 @@ from dsv4chat.store import StoreError
 if TYPE_CHECKING:
     from dsv4chat.app.session import ChatSession
 
+_LEFT = -1  # in place of a conversation: another one was asked for and is not shown yet
 SECONDS = 1.0  # between two looks at whether the text has changed
 
 
@@ -28,7 +29,7 @@ class Drafts:
         self._session = session
         self._composer = composer
         self._waiting = waiting
-        self._slot: int | None = None  # the conversation, None for a new one
+        self._slot: int | None = _LEFT  # the conversation, None for a new one
         self._saved: str | None = None  # as the history has it; None while no conversation's draft is read
         session.leaving = self.leave
 
@@ -39,7 +40,9 @@ class Drafts:
 
     def sent(self, conversation: int) -> None:
         """A message was written to the history, which made a new conversation that one."""
-        if self._saved is not None and self._slot is None:
+        if self._slot is None:
+            if self._saved is None:  # still being read, and not what was sent: it stays for the next new one
+                self._saved = ""
             self._write("")
             self._slot = conversation
         self.save()
@@ -51,6 +54,7 @@ class Drafts:
             self._write(self._composer.unsent_text)
             self._composer.set_text("")
             self._saved = None
+        self._slot = _LEFT
 
     def show(self, conversation: int | None) -> None:
         """A conversation is shown: its draft comes into the input, before what was typed meanwhile."""

@@ -7,12 +7,14 @@ from textual.events import Paste
 from textual.pilot import Pilot
 
 from dsv4chat.app.app import ChatApp
+from dsv4chat.app.drafts import Drafts
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.waiting_messages import WaitingMessages
 from dsv4chat.store import ConversationSettings, Repository, open_history
 from tests.support.app_parts import Parts, wait_until
 from tests.support.chat import THOUGHT, answered, chat, one, say, tokens_shown
 from tests.support.fake_engine import Script
+from tests.support.host import hosted
 
 MIDDLE = "a line of it\n" * 300
 
@@ -167,6 +169,47 @@ async def test_a_message_that_is_being_edited_is_no_draft_but_what_was_being_wri
     assert list(kept(tmp_path).values()) == ["mine"]
     async with chat(Parts(tmp_path)) as (app, pilot):
         await wait_until(pilot, lambda: text(app) == "mine")
+
+
+async def test_a_question_sent_before_the_draft_was_read_takes_what_follows_along(tmp_path: Path) -> None:
+    session = Parts(tmp_path).session()
+    await session.open_history()
+    number = (await session.store.run(lambda history: history.create_conversation(ConversationSettings()))).id
+    await session.store.run(lambda history: history.save_draft(None, "for a new one"))
+    async with hosted(lambda: Composer(id="composer")) as (host, pilot):
+        composer = host.query_one(Composer)
+        drafts = Drafts(session, composer, WaitingMessages())
+        drafts.show(None)
+        drafts.sent(number)
+        await pilot.pause(0.2)
+        composer.insert("mine")
+        drafts.save()
+        await session.close()
+    assert kept(tmp_path) == {number: "mine", None: "for a new one"}
+
+
+async def test_a_question_sent_while_another_conversation_is_asked_for_takes_nothing_along(
+    tmp_path: Path,
+) -> None:
+    session = Parts(tmp_path).session()
+    await session.open_history()
+    numbers = [
+        (await session.store.run(lambda history: history.create_conversation(ConversationSettings()))).id
+        for _ in range(2)
+    ]
+    async with hosted(lambda: Composer(id="composer")) as (host, pilot):
+        composer = host.query_one(Composer)
+        drafts = Drafts(session, composer, WaitingMessages())
+        drafts.show(None)
+        await pilot.pause(0.2)
+        drafts.leave()
+        composer.insert("for the second")
+        drafts.sent(numbers[0])
+        drafts.show(numbers[1])
+        await pilot.pause(0.2)
+        drafts.save()
+        await session.close()
+    assert kept(tmp_path) == {numbers[1]: "for the second"}
 
 
 async def test_a_conversation_that_cannot_be_opened_leaves_everything_as_it_was(tmp_path: Path) -> None:
