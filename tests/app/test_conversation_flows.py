@@ -86,7 +86,7 @@ async def test_when_the_screen_itself_fails_the_answer_is_kept_and_the_engine_en
 async def test_a_history_that_is_not_saved_is_marked_for_good(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     async with chat(Parts(tmp_path / "file" / "data", Script([THOUGHT]))) as (app, pilot):
-        assert "history not saved" in screen_text(app)
+        await wait_until(pilot, lambda: "history not saved" in screen_text(app))
         await say(pilot, "Capital?")
         await answered(pilot, app)
         assert "The capital is Paris." in screen_text(app)
