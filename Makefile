@@ -20,11 +20,13 @@ chat: $(VENV)/.installed
 test: $(VENV)/.dev-installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak and not gpu" tests
 
-# The tests that run the folder dsv4chat/, and how much of it, lines and branches; it fails below 90 %.
+# The tests that run the folder dsv4chat/, and how much of it, lines and branches; it fails below 90 %. The time of
+# the first paint is not taken while every line is counted.
 COVERING := tests/app tests/cli tests/store tests/exchange tests/tools tests/test_*.py \
 	$(addprefix tests/runtime/test_,bench_decode.py bench_turns.py benchmark.py compare.py evaluation.py)
 coverage: $(VENV)/.dev-installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak and not gpu" --timeout 600 \
+		--deselect tests/app/test_real_terminal.py::test_the_first_paint_comes_within_half_a_second \
 		--cov --cov-fail-under=90 $(COVERING)
 
 soak: $(VENV)/.dev-installed

@@ -16,7 +16,7 @@ from dsv4chat.runtime.protocol import Alternative
 from tests.support.app_parts import Parts, screen_text, wait_until
 from tests.support.chat import THOUGHT, answered, chat, one, say
 from tests.support.fake_engine import Script, written_out
-from tests.support.host import drawn, hosted
+from tests.support.host import drawn, hosted, hosted_screen
 
 
 def cell(text: str, share: float = 0.5, kind: str = "answer", control: bool = False) -> TokenCell:
@@ -122,6 +122,38 @@ async def test_the_inspector_goes_over_every_token_of_an_answer(tmp_path: Path) 
         assert shown.count(" % ") >= 8  # the token's own and eight of the most probable ones
         await pilot.press("escape")
         await wait_until(pilot, lambda: app.screen is app.chat)
+
+
+async def test_keys_go_by_rows_and_pages_to_both_ends_and_from_surprise_to_surprise() -> None:
+    words = [cell("\n" if n % 5 == 4 else "word ", 0.02 if n in (40, 90) else 0.9) for n in range(150)]
+    async with hosted_screen(lambda: InspectorScreen(words)) as (host, pilot, _):
+        screen = host.screen
+        assert isinstance(screen, InspectorScreen)
+        await wait_until(pilot, lambda: screen._text.cursor is not None)
+        seen = []
+        for key in ("end", "right", "up", "down", "pageup", "home", "left", "up", "down", "pagedown"):
+            await pilot.press(key)
+            seen.append(screen.cursor)
+        assert seen == [149, 149, 144, 149, 99, 0, 0, 0, 5, 55]
+        surprises = []
+        for key in ("p", "p", "n", "n", "n"):
+            await pilot.press(key)
+            surprises.append(screen.cursor)
+        assert surprises == [40, 40, 90, 90, 90]
+        assert len(host._notifications) == 3
+        row = screen._text.row_of(90)
+        box = screen.query_one("#text")
+        assert row is not None
+        assert box.scroll_y <= row < box.scroll_y + box.size.height
+
+
+async def test_an_answer_without_tokens_has_nothing_to_move_over() -> None:
+    async with hosted_screen(lambda: InspectorScreen([])) as (host, pilot, given):
+        await pilot.press("right", "down", "end", "n")
+        assert isinstance(host.screen, InspectorScreen)
+        assert host.screen.cursor == 0
+        await pilot.press("escape")
+        assert given == [None]
 
 
 async def test_the_mouse_points_at_tokens_of_a_stored_answer(tmp_path: Path) -> None:

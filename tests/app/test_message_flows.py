@@ -54,6 +54,35 @@ async def test_up_and_down_walk_over_the_messages(tmp_path: Path) -> None:
         assert one(app, Composer).has_focus
 
 
+async def test_a_message_higher_than_the_view_is_walked_through_before_the_next(tmp_path: Path) -> None:
+    high = "b</think>" + "".join(f"Line {number}.\n\n" for number in range(60)) + "The end."
+    async with chat(Parts(tmp_path, Script([TWO[0], high]))) as (app, pilot):
+        transcript = await two_turns(pilot, app)
+        end = transcript.max_scroll_y
+        await wait_until(pilot, lambda: transcript.scroll_y == end > 60)
+        await pilot.press("up")
+        await wait_until(pilot, lambda: transcript.scroll_y == end - 3)
+        assert selected(transcript).startswith("Line 0.")
+        for _ in range(int(end)):
+            await pilot.press("up")
+            if selected(transcript) == "question two":
+                break
+        assert selected(transcript) == "question two"
+        await pilot.press("down")
+        await wait_until(pilot, lambda: "Line 0." in screen_text(app))
+        assert selected(transcript).startswith("Line 0.")
+        assert "The end." not in screen_text(app)
+
+
+async def test_an_empty_conversation_has_no_message_to_select(tmp_path: Path) -> None:
+    async with chat(Parts(tmp_path)) as (app, pilot):
+        transcript = one(app, Transcript)
+        transcript.focus()
+        await pilot.press("up", "down", "e", "t", "i", "d")
+        assert transcript.selected_record is None
+        assert app.screen is app.chat
+
+
 async def test_a_message_is_edited_and_the_first_version_is_a_branch_away(tmp_path: Path) -> None:
     async with chat(Parts(tmp_path, Script(list(TWO)))) as (app, pilot):
         await two_turns(pilot, app)

@@ -1,6 +1,7 @@
 """The evaluation: its rules on answers written by hand, its choice of questions, a run through an engine."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,18 @@ def test_the_command_reports_and_exits_with_3_on_a_miss(small_model: Path) -> No
     body = json.loads(result.stdout)
     assert body["categories"]["sums_without_thinking"]["asked"] == 10
     assert body["reached"] is False
+
+
+def test_the_printed_report_names_what_was_missed_and_shows_why(small_model: Path) -> None:
+    command = ["eval", "--quick", "--category", "sums_without_thinking", "--model", str(small_model)]
+    result = CliRunner().invoke(main, [*command, "--device", "cpu", "--max-context", "4096"])
+    assert result.exit_code == 3, result.output
+    first, *rest = result.stdout.splitlines()
+    assert re.match(r"MISS sums_without_thinking +0/10 += +0\.0% \(target \d+%\)", first)
+    assert (
+        sum(line.startswith("  asked: ") for line in rest) == sum("answered: " in line for line in rest) > 0
+    )
+    assert re.fullmatch(re.escape(str(small_model)) + r": \d+ s", rest[-1])
 
 
 def test_the_command_refuses_what_it_cannot_use(small_model: Path, tmp_path: Path) -> None:
