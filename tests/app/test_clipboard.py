@@ -56,3 +56,16 @@ def test_in_tmux_the_sequence_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> Non
     payload = base64.b64encode(b"text").decode()
     assert copy("text").escape == f"\x1bPtmux;\x1b\x1b]52;c;{payload}\x07\x1b\\"
     assert osc52("text", in_tmux=False) == f"\x1b]52;c;{payload}\x07"
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"), [("DISPLAY", "xclip"), ("DISPLAY", "xsel"), ("WSL_DISTRO_NAME", "clip.exe")]
+)
+def test_each_desktops_program_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str, name: str
+) -> None:
+    program(tmp_path, name, f"/bin/cat > {tmp_path}/taken")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv(variable, "here")
+    assert copy("text").certain
+    assert (tmp_path / "taken").read_text() == "text"

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from dsv4chat.app.screens.inspector_screen import InspectorScreen
-from dsv4chat.app.token_cells import TokenCell
+from dsv4chat.app.token_cells import TokenCell, why_not
 from dsv4chat.app.widgets.answer_text import AnswerText
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.token_panel import TokenPanel, percent
 from dsv4chat.app.widgets.token_text import TokenText
 from dsv4chat.app.widgets.transcript import Transcript
 from dsv4chat.runtime.protocol import Alternative
+from dsv4chat.store import GenerationRecord, MessageRecord
 from tests.support.app_parts import Parts, screen_text, wait_until
 from tests.support.chat import THOUGHT, answered, chat, one, say
 from tests.support.fake_engine import Script, written_out
@@ -59,6 +60,14 @@ async def test_tokens_that_come_later_look_like_those_that_were_there() -> None:
             host.widget.append(words[start : start + 4])
             await pilot.pause()
         assert drawn(host) == whole
+
+
+async def test_tokens_told_before_the_first_drawing_are_drawn_and_hidden_ones_have_no_place() -> None:
+    text = TokenText()
+    text.append([cell("one"), cell("</think>", control=True), cell(" two")])
+    async with hosted(lambda: text, (20, 3)) as (host, _):
+        assert drawn(host) == "one two"
+        assert (text.row_of(0), text.row_of(1), text.beside(1, 1)) == (0, None, None)
 
 
 async def test_the_less_probable_a_token_the_warmer_and_a_surprise_is_underlined() -> None:
@@ -174,6 +183,22 @@ async def test_the_mouse_points_at_tokens_of_a_stored_answer(tmp_path: Path) -> 
         await wait_until(pilot, lambda: screen.cursor > 0)
         await pilot.click(TokenText, offset=(0, 0))
         await wait_until(pilot, lambda: screen.cursor == 0)
+
+
+def test_why_no_token_of_a_message_can_be_shown() -> None:
+    def message(role: str, ids: tuple[int, ...], made: GenerationRecord | None) -> MessageRecord:
+        return MessageRecord(1, 1, None, role, "text", 0.0, ids=ids, generation=made)
+
+    made = GenerationRecord("demo", "abc", "preview", 1)
+    assert why_not(message("assistant", (7,), made), "abc") is None
+    for record, fingerprint, words in (
+        (message("user", (), None), "abc", "Only answers"),
+        (message("assistant", (7,), made), None, "when the model is loaded"),
+        (message("assistant", (), made), "abc", "No figures"),
+        (message("assistant", (), None), "abc", "No figures"),
+        (message("assistant", (7,), made), "xyz", "another model (demo)"),
+    ):
+        assert words in (why_not(record, fingerprint) or "")
 
 
 async def test_what_has_no_tokens_is_said(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
 
 from dsv4chat.app.app import ChatApp
@@ -72,6 +73,26 @@ async def test_a_message_higher_than_the_view_is_walked_through_before_the_next(
         await wait_until(pilot, lambda: "Line 0." in screen_text(app))
         assert selected(transcript).startswith("Line 0.")
         assert "The end." not in screen_text(app)
+
+
+async def test_a_message_without_branches_says_so_and_keys_copy_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, taken = tmp_path / "xclip", tmp_path / "taken"
+    program.write_text(f"#!/bin/sh\ncat >> {taken}\necho >> {taken}\n")
+    program.chmod(0o700)
+    for name in ("WAYLAND_DISPLAY", "SSH_CONNECTION", "SSH_TTY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("DISPLAY", ":0")
+    async with chat(Parts(tmp_path, Script(list(TWO)))) as (app, pilot):
+        await two_turns(pilot, app)
+        await pilot.press("left")
+        assert "There is no other branch at this message." in [one.message for one in app._notifications]
+        await pilot.press("y")
+        await wait_until(pilot, lambda: taken.exists() and taken.read_text() == "Answer two.\n")
+        await pilot.press("up", "y")
+        await wait_until(pilot, lambda: taken.read_text() == "Answer two.\nquestion two\n")
 
 
 async def test_an_empty_conversation_has_no_message_to_select(tmp_path: Path) -> None:

@@ -122,3 +122,25 @@ def test_values_are_checked_as_the_file_would_be() -> None:
     ):
         with pytest.raises(ValueError, match=name):
             check_setting(section, name, value)
+
+
+def test_taking_out_what_is_not_there_changes_nothing_and_leaves_no_file_behind(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text("# mine\n")
+    save_setting(path, "chat", "thinking", None)
+    assert path.read_text() == "# mine\n"
+    assert [one.name for one in tmp_path.iterdir()] == ["settings.toml"]
+
+
+def test_a_file_that_cannot_be_replaced_leaves_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: str, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    (tmp_path / "settings.toml").write_text("# mine\n")
+    with pytest.raises(SettingsUnwritable, match="No space left"):
+        save_setting(tmp_path / "settings.toml", "chat", "thinking", False)
+    assert [one.name for one in tmp_path.iterdir()] == ["settings.toml"]
+    assert (tmp_path / "settings.toml").read_text() == "# mine\n"
