@@ -1,15 +1,17 @@
 """Small pictures in characters: pure functions from numbers to rows of cells.
 
-A cell is (character, style name); `lines` turns rows of cells into one `Content`, given a style for each
-name. Heights and widths are in cells; values are drawn on a logarithmic scale unless said otherwise.
+A cell is (character, style name); `styled` gives the cells their styles, given one for each name. Heights and
+widths are in cells; values are drawn on a logarithmic scale unless said otherwise.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 
-from textual.content import Content
 from textual.style import Style
+
+from dsv4chat.app.picture import Row
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _BRAILLE_LEFT = (0x40, 0x04, 0x02, 0x01)  # dots of the left column from the bottom up
@@ -19,17 +21,16 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 Cell = tuple[str, str]
 
 
-def lines(rows: Sequence[Sequence[Cell]], styles: Mapping[str, Style]) -> Content:
-    """Rows of cells as one content; a name without a style is drawn plainly."""
-    parts: list[Content] = []
-    for row in rows:
-        pieces: list[str | tuple[str, Style]] = []
-        for name, cells in groupby(row, key=lambda cell: cell[1]):
-            text = "".join(character for character, _ in cells)
-            style = styles.get(name)
-            pieces.append(text if style is None else (text, style))
-        parts.append(Content.assemble(*pieces))
-    return Content("\n").join(parts)
+def styled(rows: Sequence[Sequence[Cell]], styles: Mapping[str, Style]) -> list[Row]:
+    """Rows of cells as rows of a `Picture`; a name without a style is drawn plainly."""
+    plain = Style()
+    return [
+        [
+            ("".join(character for character, _ in cells), styles.get(name, plain))
+            for name, cells in groupby(row, key=lambda cell: cell[1])
+        ]
+        for row in rows
+    ]
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
@@ -93,32 +94,27 @@ def heat_strip(
     A style name is "heat-UPPER-LOWER" with shades 0 (scale's foot) to shades - 1, or "" where no token is.
     Where there are more layers than half cells, neighbours share one and the largest is drawn.
     """
-    shown = [_pool(row, 2 * height) for row in rows][-width:]
+    shown = [_pool(row, 2 * height) for row in list(rows)[-width:]]
+    first, last = scale
+    # The values from which on each shade but the first is due; finding one among them needs no logarithm.
+    steps = [10 ** (first + (last - first) * shade / shades) for shade in range(1, shades)]
     picture: list[list[Cell]] = []
     for line in range(height):
         cells: list[Cell] = [(" ", "")] * (width - len(shown))
         for column in shown:
             upper, lower = _half_cells(column, line, height)
-            cells.append(
-                ("▀", f"heat-{_shade(upper, scale, shades)}-{_shade(lower, scale, shades)}")
-                if upper is not None or lower is not None
-                else (" ", "")
-            )
+            cells.append(("▀", f"heat-{bisect_right(steps, upper)}-{bisect_right(steps, lower)}"))
         picture.append(cells)
     return picture
 
 
-def _half_cells(column: Sequence[float], line: int, height: int) -> tuple[float | None, float | None]:
+def _half_cells(column: Sequence[float], line: int, height: int) -> tuple[float, float]:
     """The values of the two half cells of a line; layers fill the height evenly, the first at the bottom."""
     count = len(column)
     return (
         column[(2 * height - 1 - 2 * line) * count // (2 * height)],
         column[(2 * height - 2 - 2 * line) * count // (2 * height)],
     )
-
-
-def _shade(value: float | None, scale: tuple[int, int], shades: int) -> int:
-    return 0 if value is None else min(shades - 1, int(share(value, *scale) * shades))
 
 
 def _pool(values: Sequence[float], count: int) -> list[float]:

@@ -4,10 +4,10 @@ All tokens that came since the last call become one update, so that the cost of 
 how fast they come.
 """
 
-import gc
 from collections.abc import Callable
 from pathlib import PurePath
 
+from dsv4chat.app import garbage
 from dsv4chat.app.context_room import ContextRoom
 from dsv4chat.app.drafts import Drafts
 from dsv4chat.app.events import (
@@ -142,10 +142,12 @@ class ChatPresenter:
     async def _show(self, event: ChatEvent) -> None:
         match event:
             case TurnAdded(user, answer, branches):
+                garbage.postpone()
                 self._latency.begin_turn(None)
                 self._drafts.sent(answer.conversation)
                 await self._transcript.begin(user, answer, branches)
             case AnswerResumed(answer):
+                garbage.postpone()
                 self._latency.begin_turn(None)
                 await self._transcript.resume(answer)
             case PathChanged(path, branches, seen):
@@ -166,6 +168,7 @@ class ChatPresenter:
             case TurnFinished():
                 await self._finished(event)
             case AnswerEnded(answer, rest):
+                garbage.resume()
                 self._status.activity = ""
                 await self._transcript.end(answer, rest)
             case ConversationShown(record, path, branches, seen):
@@ -238,9 +241,7 @@ class ChatPresenter:
         self._status.used = ((last.prompt_tokens or 0) + (last.tokens or 0)) if last else 0
 
     def _ready(self, ready: Ready, profile: str) -> None:
-        # All that lives as long as the program is there now, a tokenizer's large tables among it: without
-        # looking through that again and again, the garbage collector never holds up the screen.
-        gc.freeze()
+        garbage.leave_what_is_there()
         self._banner.hide()
         self._status.room = ready.max_context
         self._residual.reset(ready.layer_kinds)

@@ -1,5 +1,6 @@
 """Answers in the whole app: thinking, text, how they end."""
 
+import gc
 from pathlib import Path
 
 from dsv4chat.app.widgets.composer import Composer
@@ -53,6 +54,19 @@ async def test_unfolded_thinking_follows_while_it_is_written(tmp_path: Path) -> 
         parts.engine.let(None)
         await answered(pilot, app)
         await wait_until(pilot, lambda: "step 59" in screen_text(app))
+
+
+async def test_no_look_for_old_garbage_while_an_answer_is_written(tmp_path: Path) -> None:
+    usual = gc.get_threshold()
+    parts = Parts(tmp_path, Script([THOUGHT]))
+    parts.allow = 10
+    async with chat(parts) as (app, pilot):
+        await say(pilot, "Think")
+        await wait_until(pilot, lambda: tokens_shown(app) == 10)
+        assert gc.get_threshold()[2] > 1_000_000
+        parts.engine.let(None)
+        await answered(pilot, app)
+        assert gc.get_threshold() == usual
 
 
 async def test_escape_stops_and_keeps_the_partial_answer(tmp_path: Path) -> None:

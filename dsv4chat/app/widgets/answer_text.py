@@ -6,9 +6,10 @@ from dsv4chat.app.blocks import BlockSplitter
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.finished_markdown import FinishedMarkdown
 from dsv4chat.app.widgets.growing_text import GrowingText
+from dsv4chat.app.widgets.settled_size import SettledSize
 
 
-class AnswerText(Vertical):
+class AnswerText(SettledSize, Vertical):
     """Text of an answer. `write` as it comes, then `finish`; or the whole text at once as `text`."""
 
     DEFAULT_CSS = beside(__file__)

@@ -8,10 +8,11 @@ from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.code_block import CodeBlock
 from dsv4chat.app.widgets.compact_list import CompactBulletList, CompactOrderedList
 from dsv4chat.app.widgets.compact_table import CompactTable
+from dsv4chat.app.widgets.settled_size import SettledSize
 from dsv4chat.visible import visible
 
 
-class FinishedMarkdown(Markdown):
+class FinishedMarkdown(SettledSize, Markdown):
     """One or more finished top-level blocks. Links are not followed, only `LinkClicked` is posted."""
 
     DEFAULT_CSS = beside(__file__)

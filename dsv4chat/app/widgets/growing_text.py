@@ -8,12 +8,13 @@ from textual.widget import Widget
 
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.drawn_lines import DrawnLines
+from dsv4chat.app.widgets.settled_size import SettledSize
 from dsv4chat.visible import visible
 
 _TAB = 8
 
 
-class GrowingText(DrawnLines, Widget):
+class GrowingText(SettledSize, DrawnLines, Widget):
     """Shows a text as it is, control characters made visible. `append` may be called before it is mounted.
 
     A line break at the very end is not shown as an empty line before there is text on it.

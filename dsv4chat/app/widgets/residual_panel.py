@@ -8,12 +8,12 @@ logarithmic.
 from typing import ClassVar
 
 from textual.color import Color
-from textual.content import Content
 from textual.style import Style
 from textual.widget import Widget
 
-from dsv4chat.app.drawing import Cell, column_chart, column_width, decades, heat_strip, lines, power_of_ten
+from dsv4chat.app.drawing import Cell, column_chart, column_width, decades, heat_strip, power_of_ten, styled
 from dsv4chat.app.live_figures import ResidualFigures
+from dsv4chat.app.picture import Picture, Row
 from dsv4chat.app.styles import beside
 
 _WIDTH = 35  # with the label: one column a layer for 61 layers, two a cell
@@ -47,11 +47,11 @@ class ResidualPanel(Widget):
         self._heat.clear()
         super().notify_style_update()
 
-    def render(self) -> Content:
+    def render(self) -> Picture:
         figures = self.figures
         last = figures.last
         if last is None:
-            return Content("no tokens yet").stylize(self._style("label"))
+            return Picture([[("no tokens yet", self._style("label"))]])
         scale = decades(min(figures.low), max(figures.high))
         width = _WIDTH - _LABEL
         room = self.content_size.height - 2
@@ -67,20 +67,20 @@ class ResidualPanel(Widget):
         styles = {name: self._style(name) for name in ("bar", "envelope", "label")}
         styles["bar-in-envelope"] = self._style("bar") + Style(background=self._style("envelope").foreground)
         styles |= self._heat_styles()
-        return Content("\n").join([self._largest(last), lines(rows, styles)])
+        return Picture([self._largest(last), *styled(rows, styles)])
 
-    def _largest(self, last: tuple[float, ...]) -> Content:
+    def _largest(self, last: tuple[float, ...]) -> Row:
         """The largest value of the last token, and between which two it usually is, if that fits."""
         top = max(last)
         usual = self.figures.usual_peak() or (top, top)
         left = f" at layer {last.index(top) + 1}"
         right = f"usual {_short(usual[0])} – {_short(usual[1])}"
         gap = _WIDTH - len(_short(top)) - len(left) - len(right)
-        return Content.assemble(
+        return [
             (_short(top), self._style("value")),
             (left, self._style("label")),
             (" " * gap + right if gap > 0 else "", self._style("label")),
-        )
+        ]
 
     def _labelled(self, picture: list[list[Cell]], top: str, bottom: str) -> list[list[Cell]]:
         last = len(picture) - 1

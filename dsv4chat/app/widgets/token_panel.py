@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.content import Content
 from textual.style import Style
 from textual.widget import Widget
 
-from dsv4chat.app.drawing import column_chart, decades, lines, power_of_ten
+from dsv4chat.app.drawing import column_chart, decades, power_of_ten, styled
+from dsv4chat.app.picture import Picture, Row
 from dsv4chat.app.styles import beside
 from dsv4chat.app.token_cells import TokenCell
 from dsv4chat.app.wording import milliseconds
@@ -47,12 +47,12 @@ class TokenPanel(Widget):
         self.cells, self.number = cells, number
         self.refresh()
 
-    def render(self) -> Content:
+    def render(self) -> Picture:
         if not self.cells:
-            return Content("no tokens yet")
+            return Picture([self._row(("no tokens yet", "label"))])
         cell = self.cells[self.number]
         width, room = self.content_size.width, self.content_size.height
-        rows = [
+        rows: list[Row] = [
             self._row((repr(visible(cell.text))[1:-1] or "(part of a character)", "value")),
             self._row(
                 (f"{self.number + 1:,} of {len(self.cells):,}", "label"),
@@ -69,13 +69,13 @@ class TokenPanel(Widget):
         left = room - len(rows) - len(chart)
         rows += self._alternatives(cell, left)
         if chart:
-            rows += [Content("")] * max(0, room - len(rows) - len(chart)) + chart
-        return Content("\n").join(rows)
+            rows += [[]] * max(0, room - len(rows) - len(chart)) + chart
+        return Picture(rows)
 
-    def _alternatives(self, cell: TokenCell, room: int) -> list[Content]:
+    def _alternatives(self, cell: TokenCell, room: int) -> list[Row]:
         if not cell.alternatives or room < 1:
             return []
-        rows = []
+        rows: list[Row] = []
         for one in cell.alternatives[:room]:
             share = TokenCell(one.id, one.text, "", False, one.logprob, 0.0).probability
             mark = "▸" if one.id == cell.id else " "
@@ -89,7 +89,7 @@ class TokenPanel(Widget):
             )
         return rows
 
-    def _chart(self, cell: TokenCell, width: int, room: int) -> list[Content]:
+    def _chart(self, cell: TokenCell, width: int, room: int) -> list[Row]:
         """|X| of the token over the largest of the answer; nothing where there is no room or no figure."""
         height = min(_MOST_CHART, room - 1)  # a line above it says the largest
         if not cell.residual or height < _LEAST_CHART or len(self._envelope) != len(cell.residual):
@@ -109,10 +109,10 @@ class TokenPanel(Widget):
             (f"{top:.4g}", "value"),
             (f" at layer {list(cell.residual).index(top) + 1}", "label"),
         )
-        return [head, *lines(cells, styles).split("\n")]
+        return [head, *styled(cells, styles)]
 
-    def _row(self, *parts: tuple[str, str]) -> Content:
-        return Content.assemble(*((text, self._style(name)) for text, name in parts))
+    def _row(self, *parts: tuple[str, str]) -> Row:
+        return [(text, self._style(name)) for text, name in parts]
 
     def _style(self, name: str) -> Style:
         return self.get_visual_style(f"token-panel--{name}")

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from dsv4chat.app.styles import beside
 from dsv4chat.app.token_cells import SURPRISING, TokenCell
 from dsv4chat.app.widgets.drawn_lines import DrawnLines
+from dsv4chat.app.widgets.settled_size import SettledSize
 from dsv4chat.visible import visible
 
 _META = "token"
@@ -20,7 +21,7 @@ _SHADES = 10
 _MOST = 5.0  # nats of surprise: the warmest colour
 
 
-class TokenText(DrawnLines, Widget):
+class TokenText(SettledSize, DrawnLines, Widget):
     """`append` tokens; cursor: the number of the one that is marked, None for none."""
 
     DEFAULT_CSS = beside(__file__)

@@ -14,6 +14,7 @@ from textual.widget import Widget
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.message_cursor import MessageCursor
 from dsv4chat.app.widgets.message_list import MessageList
+from dsv4chat.app.widgets.settled_size import SettledSize
 
 if TYPE_CHECKING:
     from dsv4chat.app.widgets.assistant_message import AssistantMessage
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from dsv4chat.store import Branch, MessageRecord
 
 
-class Transcript(MessageCursor, can_focus=True):
+class Transcript(SettledSize, MessageCursor, can_focus=True):
     """Messages of one conversation, the last one possibly being written."""
 
     DEFAULT_CSS = beside(__file__)

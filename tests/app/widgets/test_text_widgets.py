@@ -47,6 +47,19 @@ async def test_growing_text_takes_text_before_it_is_mounted() -> None:
         assert drawn(host).endswith("last")
 
 
+async def test_a_line_more_costs_one_layout() -> None:
+    async with hosted(AnswerText, (40, 400)) as (host, pilot):
+        await host.widget.write("- begun")
+        await pilot.pause()
+        layouts: list[object] = []
+        host.screen.screen_layout_refresh_signal.subscribe(host.screen, layouts.append)
+        for number in range(10):
+            await host.widget.write(f"\n- line {number}")
+            await wait_until(pilot, lambda number=number: f"line {number}" in drawn(host))
+            await pilot.pause(0.05)
+        assert len(layouts) == 10
+
+
 async def test_growing_text_shows_markup_and_control_characters() -> None:
     async with hosted(lambda: GrowingText("[b]x[/b] \x1b[0m \u202e")) as (host, _):
         assert drawn(host) == "[b]x[/b] ␛[0m <U+202E>"
