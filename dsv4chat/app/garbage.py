@@ -1,26 +1,41 @@
-"""When Python looks for garbage in cycles: not while the screen has something better to do.
+"""When Python looks for garbage in cycles: while nobody waits for the screen.
 
 A look through everything takes 30 ms and more, in which no key is answered. What is there when the model is
 ready, a tokenizer's large tables among it, lives as long as the program and is never looked at again; what
-came since is looked at between answers.
+came since is looked at when an answer has been over for a while and nobody types.
 """
 
 import gc
+import time
 
+QUIET = 3.0  # seconds without anything going on before it may be looked
 _NEVER = 1_000_000_000
-_USUAL = gc.get_threshold()
 
 
-def leave_what_is_there() -> None:
-    """Everything there is now will stay."""
-    gc.freeze()
+class Garbage:
+    """Takes over from Python's own thresholds with `settle`; call `busy` whenever something goes on,
+    and `look` now and then.
+    """
 
+    def __init__(self) -> None:
+        self._settled = self._anything = False
+        self._last = 0.0
 
-def postpone() -> None:
-    """An answer is being written: no look at what is old."""
-    gc.set_threshold(_USUAL[0], _USUAL[1], _NEVER)
+    def settle(self) -> None:
+        """All there is now will stay."""
+        gc.freeze()
+        gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
+        self._settled = True
 
+    def busy(self, *, made: bool = False) -> None:
+        """Something goes on; made: and something that can become garbage."""
+        self._last = time.monotonic()
+        self._anything |= made
 
-def resume() -> None:
-    """Nothing is being written."""
-    gc.set_threshold(*_USUAL)
+    def look(self) -> bool:
+        """Look for garbage if there may be some and this is a good moment; whether that was done."""
+        if not (self._settled and self._anything) or time.monotonic() - self._last < QUIET:
+            return False
+        self._anything = False
+        gc.collect()
+        return True

@@ -7,7 +7,6 @@ how fast they come.
 from collections.abc import Callable
 from pathlib import PurePath
 
-from dsv4chat.app import garbage
 from dsv4chat.app.context_room import ContextRoom
 from dsv4chat.app.drafts import Drafts
 from dsv4chat.app.events import (
@@ -32,6 +31,7 @@ from dsv4chat.app.events import (
     TurnStopped,
     TurnStopping,
 )
+from dsv4chat.app.garbage import Garbage
 from dsv4chat.app.live_figures import LatencyFigures, ResidualFigures
 from dsv4chat.app.prompt_history import PromptHistory
 from dsv4chat.app.session import ChatSession
@@ -90,6 +90,7 @@ class ChatPresenter:
         self._tools = tools
         self._notify = notify
         self._room = ContextRoom()
+        self.garbage = Garbage()
         self._pieces: list[ParserEvent] = []
         self._cells: list[TurnToken] = []
         self._tokens = 0
@@ -110,6 +111,8 @@ class ChatPresenter:
                 await self._flush()
                 await self._show(event)
         await self._flush()
+        if count:
+            self.garbage.busy(made=True)
         return count > 0
 
     def _token(self, token: TurnToken) -> None:
@@ -142,12 +145,10 @@ class ChatPresenter:
     async def _show(self, event: ChatEvent) -> None:
         match event:
             case TurnAdded(user, answer, branches):
-                garbage.postpone()
                 self._latency.begin_turn(None)
                 self._drafts.sent(answer.conversation)
                 await self._transcript.begin(user, answer, branches)
             case AnswerResumed(answer):
-                garbage.postpone()
                 self._latency.begin_turn(None)
                 await self._transcript.resume(answer)
             case PathChanged(path, branches, seen):
@@ -168,7 +169,6 @@ class ChatPresenter:
             case TurnFinished():
                 await self._finished(event)
             case AnswerEnded(answer, rest):
-                garbage.resume()
                 self._status.activity = ""
                 await self._transcript.end(answer, rest)
             case ConversationShown(record, path, branches, seen):
@@ -241,7 +241,7 @@ class ChatPresenter:
         self._status.used = ((last.prompt_tokens or 0) + (last.tokens or 0)) if last else 0
 
     def _ready(self, ready: Ready, profile: str) -> None:
-        garbage.leave_what_is_there()
+        self.garbage.settle()
         self._banner.hide()
         self._status.room = ready.max_context
         self._residual.reset(ready.layer_kinds)

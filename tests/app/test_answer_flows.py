@@ -1,8 +1,12 @@
 """Answers in the whole app: thinking, text, how they end."""
 
 import gc
+import time
 from pathlib import Path
 
+import pytest
+
+from dsv4chat.app import garbage
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.finished_markdown import FinishedMarkdown
 from dsv4chat.app.widgets.growing_text import GrowingText
@@ -56,17 +60,34 @@ async def test_unfolded_thinking_follows_while_it_is_written(tmp_path: Path) -> 
         await wait_until(pilot, lambda: "step 59" in screen_text(app))
 
 
-async def test_no_look_for_old_garbage_while_an_answer_is_written(tmp_path: Path) -> None:
-    usual = gc.get_threshold()
+async def test_garbage_is_looked_for_when_an_answer_is_over_and_nobody_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(garbage, "QUIET", 0.5)
+    usual, looks = gc.get_threshold(), []
+    monkeypatch.setattr(gc, "collect", lambda: looks.append(time.monotonic()))
     parts = Parts(tmp_path, Script([THOUGHT]))
     parts.allow = 10
-    async with chat(parts) as (app, pilot):
-        await say(pilot, "Think")
-        await wait_until(pilot, lambda: tokens_shown(app) == 10)
-        assert gc.get_threshold()[2] > 1_000_000
-        parts.engine.let(None)
-        await answered(pilot, app)
-        assert gc.get_threshold() == usual
+    try:
+        async with chat(parts) as (app, pilot):
+            await say(pilot, "Think")
+            await wait_until(pilot, lambda: tokens_shown(app) == 10)
+            looks.clear()
+            assert gc.get_threshold()[2] > 1_000_000
+            await pilot.pause(1.7)
+            assert not looks
+            parts.engine.let(None)
+            await answered(pilot, app)
+            for _ in range(8):
+                await pilot.press("x")
+                await pilot.pause(0.2)
+            typed = time.monotonic()
+            assert not looks
+            await wait_until(pilot, lambda: bool(looks))
+            assert looks[0] - typed > 0.2
+    finally:
+        gc.set_threshold(*usual)
+        gc.unfreeze()
 
 
 async def test_escape_stops_and_keeps_the_partial_answer(tmp_path: Path) -> None:

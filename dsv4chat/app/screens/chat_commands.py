@@ -60,6 +60,8 @@ class ChatCommands(ConversationCommands):
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         area = event.text_area
         if isinstance(area, Composer):
+            if self.presenter is not None:
+                self.presenter.garbage.busy()
             line = area.document.get_line(0) if area.document.line_count == 1 else ""
             themes = sorted(self.app.available_themes) if line.startswith("/theme ") else ()
             self.query_one(CommandOffers).show(completions(line, themes))

@@ -8,7 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from dsv4chat.app.commands import parse
 from dsv4chat.app.live_figures import LatencyFigures, ResidualFigures
@@ -19,6 +19,7 @@ from dsv4chat.app.widgets.approval_bar import ApprovalBar
 from dsv4chat.app.widgets.command_offers import CommandOffers
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.engine_banner import EngineBanner
+from dsv4chat.app.widgets.key_line import KeyLine
 from dsv4chat.app.widgets.latency_panel import LatencyPanel
 from dsv4chat.app.widgets.metrics_line import MetricsLine
 from dsv4chat.app.widgets.plain_boxes import PlainArea, PlainColumn, PlainRow
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 DRAINS_A_SECOND = 20
 PANELS_A_SECOND = 4
+PANELS_AFTER = 0.02  # seconds after text was drawn: not with it, so that a key waits for one of both at most
 MOST_REST = 0.2  # seconds
 
 
@@ -84,7 +86,7 @@ class ChatScreen(ChatCommands):
         self._latency = LatencyFigures()
         self._residual = ResidualFigures()
         self._was_busy = False
-        self._rest_until = 0.0
+        self._rest_until = self._text_drawn = self._figures_due = 0.0
 
     def compose(self) -> ComposeResult:
         yield TitleBar()
@@ -103,7 +105,7 @@ class ChatScreen(ChatCommands):
             with PlainColumn(id="panels"):
                 yield LatencyPanel(self._latency)
                 yield ResidualPanel(self._residual)
-        yield Footer(show_command_palette=False, compact=True)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         self.query_one(EngineBanner).show_starting()
@@ -150,8 +152,9 @@ class ChatScreen(ChatCommands):
             notify=self.say,
         )
         self.set_interval(1 / DRAINS_A_SECOND, self.drain)
-        self.set_interval(1 / PANELS_A_SECOND, self.refresh_figures)
+        self.set_interval(1 / PANELS_A_SECOND, self._catch_up_figures)
         self.set_interval(1.0, session.look_after)
+        self.set_interval(1.0, self._look_for_garbage)
         self.set_interval(SECONDS, self.drafts.save)
 
     async def drain(self) -> None:
@@ -173,10 +176,18 @@ class ChatScreen(ChatCommands):
             if text is not None and not session.submit(text):
                 waiting.put_first(text)
 
+    def _look_for_garbage(self) -> None:
+        if self.presenter is not None and self.session is not None and not self.session.busy:
+            self.presenter.garbage.look()
+
     def _drawn(self, begun: float) -> None:
         """Drawing is to leave as much time to keys as it takes itself, on however slow a machine."""
         now = time.monotonic()
         self._rest_until = now + min(MOST_REST, now - begun)
+        self._text_drawn = now
+        if now >= self._figures_due:
+            self._figures_due = now + 1 / PANELS_A_SECOND
+            self.set_timer(PANELS_AFTER, self.refresh_figures)
 
     # -- sending ---------------------------------------------------------------------------------------
 
@@ -252,6 +263,11 @@ class ChatScreen(ChatCommands):
         presenter.figures_changed = False
         for widget in (*self.query_one("#panels").children, self.query_one(MetricsLine)):
             widget.refresh()
+
+    def _catch_up_figures(self) -> None:
+        """The figures that came with the last text."""
+        if time.monotonic() - self._text_drawn > 5 * PANELS_AFTER:
+            self.refresh_figures()
 
     def copy_text(self, text: str) -> None:
         from dsv4chat.app.clipboard import copy

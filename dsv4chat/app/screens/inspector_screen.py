@@ -8,10 +8,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import Footer
 
 from dsv4chat.app.styles import beside
 from dsv4chat.app.token_cells import SURPRISING, TokenCell
+from dsv4chat.app.widgets.key_line import KeyLine
 from dsv4chat.app.widgets.token_panel import TokenPanel
 from dsv4chat.app.widgets.token_text import TokenText
 
@@ -46,7 +46,7 @@ class InspectorScreen(ModalScreen[None]):
             with VerticalScroll(id="text"):
                 yield self._text
             yield self._panel
-        yield Footer(show_command_palette=False, compact=True)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         first = next((n for n, cell in enumerate(self._cells) if cell.kind == "answer"), 0)

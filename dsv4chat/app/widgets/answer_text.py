@@ -6,10 +6,10 @@ from dsv4chat.app.blocks import BlockSplitter
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.finished_markdown import FinishedMarkdown
 from dsv4chat.app.widgets.growing_text import GrowingText
-from dsv4chat.app.widgets.settled_size import SettledSize
+from dsv4chat.app.widgets.settled_size import SettledColumn
 
 
-class AnswerText(SettledSize, Vertical):
+class AnswerText(SettledColumn, Vertical):
     """Text of an answer. `write` as it comes, then `finish`; or the whole text at once as `text`."""
 
     DEFAULT_CSS = beside(__file__)
@@ -39,31 +39,38 @@ class AnswerText(SettledSize, Vertical):
     async def finish(self) -> None:
         """The end of the text: what is still plain becomes Markdown."""
         await self._promote(self._splitter.finish())
+        if self._tail is not None:
+            await self._tail.remove()
+            self._tail, self._shown = None, 0
 
     async def _promote(self, blocks: list[str]) -> None:
         if not blocks:
-            self._show_tail()
+            await self._show_tail()
             return
-        with self.app.batch_update():
-            tail, self._tail, self._shown = self._tail, None, 0
-            await self.mount(FinishedMarkdown("\n".join(blocks)))
-            if tail is not None:
-                await tail.remove()
-            self._show_tail()
+        with self.app.batch_update():  # all of it in one layout
+            await self.mount(FinishedMarkdown("\n".join(blocks)), before=self._tail)
+            if self._tail is not None:
+                await self._tail.clear()
+                self._shown = 0
+            await self._show_tail()
 
-    def _show_tail(self) -> None:
+    async def _show_tail(self) -> None:
         """Bring the plain text at the end up to date. An open fence shows its code, without the marker."""
         text = self._splitter.open
         code = self._splitter.kind == "fence"
         if code:
             text = text.partition("\n")[2]
-        if self._tail is not None and self._tail.has_class("-code") != code:
-            self._tail.remove()
-            self._tail, self._shown = None, 0
-        if not text.strip("\n"):
+        tail, anything = self._tail, bool(text.strip("\n"))
+        if tail is not None:
+            if tail.has_class("-code") != code:
+                tail.set_class(code, "-code")
+                await tail.clear()
+                self._shown = 0
+            tail.display = anything
+        if not anything:
             return
-        if self._tail is None:
-            self._tail = GrowingText(classes="tail -code" if code else "tail")
-            self.mount(self._tail)
-        self._tail.append(text[self._shown :])
+        if tail is None:
+            tail = self._tail = GrowingText(classes="tail -code" if code else "tail")
+            await self.mount(tail)
+        tail.append(text[self._shown :])
         self._shown = len(text)

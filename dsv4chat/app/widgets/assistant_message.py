@@ -13,7 +13,7 @@ from dsv4chat.app.token_cells import TokenCell
 from dsv4chat.app.widgets.answer_text import AnswerText
 from dsv4chat.app.widgets.branch_mark import branch_mark, clicked_arrow
 from dsv4chat.app.widgets.coloured_answer import ColouredAnswer
-from dsv4chat.app.widgets.settled_size import SettledSize
+from dsv4chat.app.widgets.settled_size import SettledColumn
 from dsv4chat.app.widgets.thinking_view import ThinkingView
 from dsv4chat.app.widgets.tool_card import ToolCard
 from dsv4chat.app.wording import milliseconds, plural, rate
@@ -31,7 +31,7 @@ _ENDS = {
 }
 
 
-class AssistantMessage(SettledSize, Vertical):
+class AssistantMessage(SettledColumn, Vertical):
     """An answer: of a finished record, or (`live`) one that is fed with events until `end`.
 
     A live one whose record has text already is an answer that is continued.

@@ -13,6 +13,7 @@ from textual.strip import Strip
 from textual.widgets._markdown import MarkdownBlock
 
 from dsv4chat.app.widgets.drawn_lines import DrawnLines
+from dsv4chat.app.widgets.settled_size import SettledSize
 
 if TYPE_CHECKING:
     _Block = MarkdownBlock
@@ -20,7 +21,7 @@ else:
     _Block = object  # of several widget bases Textual takes styles from the first only: be none of them
 
 
-class DrawnBlock(DrawnLines, _Block):
+class DrawnBlock(SettledSize, DrawnLines, _Block):
     """Mix into a block class; `draw` gives the lines for a width, or is None: then the block is as ever."""
 
     draw: Callable[[int], list[Content]] | None = None

@@ -2,23 +2,34 @@
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
+from textual.content import Content
 from textual.widgets import Markdown
+from textual.widgets._markdown import MarkdownParagraph
 
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.code_block import CodeBlock
 from dsv4chat.app.widgets.compact_list import CompactBulletList, CompactOrderedList
 from dsv4chat.app.widgets.compact_table import CompactTable
-from dsv4chat.app.widgets.settled_size import SettledSize
+from dsv4chat.app.widgets.settled_size import SettledColumn, SettledSize
 from dsv4chat.visible import visible
 
 
-class FinishedMarkdown(SettledSize, Markdown):
+class SettledParagraph(SettledSize, MarkdownParagraph):
+    """A paragraph. Being given its text before it is on the screen is no reason for a layout of its own."""
+
+    def set_content(self, content: Content) -> None:
+        self._content = content
+        self.update(content, layout=self.is_mounted)
+
+
+class FinishedMarkdown(SettledColumn, Markdown):
     """One or more finished top-level blocks. Links are not followed, only `LinkClicked` is posted."""
 
     DEFAULT_CSS = beside(__file__)
     BLANK = True  # its blocks draw all there is
     BLOCKS = {  # noqa: RUF012
         **Markdown.BLOCKS,
+        "paragraph_open": SettledParagraph,
         "bullet_list_open": CompactBulletList,
         "ordered_list_open": CompactOrderedList,
         "table_open": CompactTable,

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from dsv4chat.app.styles import beside
-from dsv4chat.app.widgets.settled_size import SettledSize
+from dsv4chat.app.widgets.settled_size import SettledColumn
 from dsv4chat.app.wording import plural
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ MORE = 8  # ... and each time an end of them is reached
 MOST = 24  # more widgets than this are given up at the other end
 
 
-class MessageList(SettledSize, Vertical):
+class MessageList(SettledColumn, Vertical):
     """Changes what is mounted; where the view stands then is its parent's concern."""
 
     DEFAULT_CSS = beside(__file__)

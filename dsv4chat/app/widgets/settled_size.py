@@ -1,7 +1,7 @@
-"""Widgets that take the size a layout gave them as settled.
+"""Widgets whose layout is settled by their width, so that a text that grows costs as little as it can.
 
 Textual lays the whole screen out a second time when a widget is told a new size, in case it gets scrollbars
-by that. A text that grows line by line would pay for two layouts a line.
+by that; and it arranges all there is in a column anew when the column around it has become higher.
 """
 
 from typing import TYPE_CHECKING
@@ -22,3 +22,10 @@ class SettledSize(_Base):
         self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True
     ) -> bool:
         return super()._size_updated(size, virtual_size, container_size, layout=False)
+
+
+class SettledColumn(SettledSize):
+    """Mix into a container whose children all have heights of their own ("auto" or a number)."""
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return self.arrange(Size(width, 0)).total_region.height if width else 0
