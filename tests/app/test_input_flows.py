@@ -3,10 +3,15 @@
 from pathlib import Path
 
 import pytest
+from textual._xterm_parser import XTermParser
+from textual.events import Key
+from textual.widgets import Input
 
 from dsv4chat.app.screens.effort_screen import EffortScreen
 from dsv4chat.app.screens.quit_screen import QuitScreen
+from dsv4chat.app.screens.search_screen import SearchScreen
 from dsv4chat.app.widgets.composer import Composer
+from dsv4chat.app.widgets.harmless_editing import typed
 from dsv4chat.app.widgets.status_line import StatusLine
 from dsv4chat.app.widgets.waiting_messages import WaitingMessages
 from tests.support.app_parts import Parts, screen_text, wait_for, wait_until
@@ -171,6 +176,31 @@ async def test_pasted_escape_sequences_are_drawn_harmlessly_and_sent_as_they_are
         await answered(pilot, app)
         assert app.session is not None
         assert app.session.path[0].content == "a\x1b[31mb\u202e"
+
+
+FAMILY, PERSIAN = "\U0001f468\u200d\U0001f469\u200d\U0001f467", "می\u200cخواهم"
+OTHERS = "co\u00adop\u00a0\u3000\u200f\U0001fae9"  # soft hyphen, fixed spaces, a mark, an emoji of Unicode 16
+
+
+@pytest.mark.parametrize("text", [FAMILY, PERSIAN, OTHERS])
+async def test_whatever_a_keyboard_sends_as_text_is_typed(tmp_path: Path, text: str) -> None:
+    parts = Parts(tmp_path, Script([THOUGHT]))
+    async with chat(parts) as (app, pilot):
+        for key in XTermParser().feed(f"{text}\r"):
+            app.post_message(key)
+        await answered(pilot, app)
+        assert app.session is not None
+        assert app.session.path[0].content == text
+        await pilot.press("ctrl+f")
+        await wait_until(pilot, lambda: isinstance(app.screen, SearchScreen))
+        for key in XTermParser().feed(text):
+            app.post_message(key)
+        await wait_until(pilot, lambda: app.screen.query_one(Input).value == text)
+
+
+@pytest.mark.parametrize("character", ["\x01", "\x1b", "\x7f", "\x9b", "\u2028", "\ud800", "", None])
+def test_control_characters_are_no_text(character: str | None) -> None:
+    assert typed(Key("key", character)) is None
 
 
 async def test_help_lists_the_keys(tmp_path: Path) -> None:

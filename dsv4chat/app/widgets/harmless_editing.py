@@ -1,6 +1,14 @@
-"""Textual's input widgets, drawing what a terminal would obey as a picture of one cell; the text stays."""
+"""Textual's input widgets for text of any origin.
+
+What a terminal would obey is drawn as a picture of one cell; the text stays. Typed, every character is taken,
+also those that Python does not call printable and Textual therefore drops: joiners of emoji and of Persian,
+spaces that do not break, marks of direction, characters newer than Python's tables.
+"""
+
+import unicodedata
 
 from rich.text import Text
+from textual.events import Key
 from textual.widgets import Input, TextArea
 
 _PICTURES = {
@@ -12,8 +20,25 @@ _PICTURES = {
 _IN_A_LINE = _PICTURES | {0x09: 0x2409}
 
 
+_NO_TEXT = ("Cc", "Cs", "Zl", "Zp")  # controls, halves of characters, the two separators of lines
+
+
+def typed(event: Key) -> str | None:
+    """The character a key stands for; None for a key that is no text."""
+    character = event.character
+    return character if character and unicodedata.category(character) not in _NO_TEXT else None
+
+
 class HarmlessTextArea(TextArea):
     """A `TextArea` for text of any origin."""
+
+    async def _on_key(self, event: Key) -> None:
+        # Where the default is not prevented, Textual calls TextArea's own handler next.
+        character = typed(event)
+        if character is not None and not event.is_printable and not self.read_only:
+            event.stop()
+            event.prevent_default()
+            self._replace_via_keyboard(character, *self.selection)
 
     def get_line(self, line_index: int) -> Text:
         """A line as it is drawn."""
@@ -22,6 +47,13 @@ class HarmlessTextArea(TextArea):
 
 class HarmlessInput(Input):
     """An `Input` for text of any origin."""
+
+    async def _on_key(self, event: Key) -> None:
+        character = typed(event)
+        if character is not None and not event.is_printable:
+            event.stop()
+            event.prevent_default()
+            self.replace(character, *self.selection)
 
     @property
     def _value(self) -> Text:
