@@ -62,6 +62,7 @@ def test_tools_search_paste_and_coming_back(tmp_path: Path) -> None:
         terminal.send("\r")
         until(terminal, lambda: ("tool", "408") in messages(tmp_path), "the calculator has run")
         until(terminal, lambda: "408" in messages(tmp_path)[-1][1], "the answer says 408")
+        terminal.wait_for("↳ calculator")  # the question is off the screen, which may be behind the history
 
         terminal.forget()
         before = datetime.now(TOKYO).replace(microsecond=0)

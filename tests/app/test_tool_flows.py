@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from textual.events import Key, Paste
 from textual.widgets import OptionList
 
 from dsv4chat.app.preferences import Preferences
@@ -9,6 +10,7 @@ from dsv4chat.app.screens.approvals_screen import ApprovalsScreen
 from dsv4chat.app.widgets.approval_bar import ApprovalBar
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.tool_result import ToolResult
+from dsv4chat.app.widgets.waiting_messages import WaitingMessages
 from dsv4chat.settings import Settings
 from tests.support.app_parts import Parts, screen_text, wait_until
 from tests.support.chat import answered, chat, one, say
@@ -68,6 +70,82 @@ async def test_who_is_typing_agrees_to_nothing(tmp_path: Path) -> None:
         assert app.session.path[2].content == "Error: the user does not allow this call"
         assert "not run: not allowed" in screen_text(app)
         assert composer.text == "yes1"
+
+
+async def test_keys_that_follow_an_answer_at_once_are_a_message(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script([SUM, "x</think>Done.", "y</think>Again."]))
+    async with chat(parts) as (app, pilot):
+        await pilot.press("f3")
+        await wait_until(pilot, lambda: "● tools" in screen_text(app))
+        await say(pilot, "go")
+        await asked(pilot, app)
+        app.chat._rest_until = float("inf")  # a slow machine: the question is still there, its focus as well
+        await pilot.press("down", "enter", "enter", *"more", "backspace", "enter")
+        app.chat._rest_until = 0.0
+        await answered(pilot, app, 3)
+        assert app.session is not None
+        assert [record.content for record in app.session.path if record.role == "user"] == ["go", "mor"]
+        assert await app.session.ask(lambda history: history.approvals()) == {"calculator": "always"}
+
+
+async def test_a_burst_of_keys_agrees_to_nothing(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script([SUM, "x</think>Done."]))
+    async with chat(parts) as (app, pilot):
+        await pilot.press("f3")
+        await wait_until(pilot, lambda: "● tools" in screen_text(app))
+        await say(pilot, "go")
+        await asked(pilot, app)
+        for key in ("y", "e", "s", "enter"):  # all there before any of them is looked at
+            app.post_message(Key(key, key if len(key) == 1 else "\r"))
+        await wait_until(pilot, lambda: len(one(app, WaitingMessages)) == 1)
+        assert one(app, ApprovalBar).display
+        assert one(app, WaitingMessages).text == "yes"
+
+
+async def test_enter_pressed_twice_sends_no_draft(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script([SUM, "x</think>Done."]))
+    async with chat(parts) as (app, pilot):
+        await pilot.press("f3")
+        await wait_until(pilot, lambda: "● tools" in screen_text(app))
+        await say(pilot, "go")
+        await asked(pilot, app)
+        await pilot.press(*"draft", "shift+tab")
+        assert app.focused is one(app, ApprovalBar.Choices)
+        app.chat._rest_until = float("inf")  # the second one comes before the answered question is gone
+        await pilot.press("enter", "enter")
+        app.chat._rest_until = 0.0
+        await answered(pilot, app, 2)
+        assert one(app, Composer).text == "draft"
+        assert len(one(app, WaitingMessages)) == 0
+
+
+async def test_what_is_pasted_at_a_question_is_a_message(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script([SUM, "x</think>Done."]))
+    async with chat(parts) as (app, pilot):
+        await pilot.press("f3")
+        await wait_until(pilot, lambda: "● tools" in screen_text(app))
+        await say(pilot, "go")
+        await asked(pilot, app)
+        app.post_message(Paste("yes\nno"))
+        app.post_message(Key("enter", "\r"))
+        await wait_until(pilot, lambda: one(app, WaitingMessages).text == "yes\nno")
+        assert one(app, ApprovalBar).display
+
+
+async def test_another_key_for_the_answer_takes_the_place_of_enter(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script([SUM, "x</think>Done."]))
+    parts.preferences = Preferences(Settings(keys={"answer": "ctrl+y"}), tmp_path / "settings.toml")
+    async with chat(parts) as (app, pilot):
+        await pilot.press("f3")
+        await wait_until(pilot, lambda: "● tools" in screen_text(app))
+        await say(pilot, "go")
+        await asked(pilot, app)
+        await pilot.press("enter", "down")
+        assert one(app, ApprovalBar).display
+        await pilot.press("ctrl+y")
+        await answered(pilot, app, 2)
+        assert app.session is not None
+        assert await app.session.ask(lambda history: history.approvals()) == {"calculator": "always"}
 
 
 async def test_a_question_that_comes_while_somebody_types_leaves_the_keys_there(tmp_path: Path) -> None:

@@ -83,11 +83,6 @@ class ChatCommands(ConversationCommands):
         if self.session is not None:
             self.session.tools.decide(event.answer)
 
-    def on_approval_bar_typed(self, event: ApprovalBar.Typed) -> None:
-        composer = self.query_one(Composer)
-        composer.focus()
-        composer.insert(event.character)
-
     # -- messages --------------------------------------------------------------------------------------
 
     def action_edit_last(self) -> None:

@@ -112,6 +112,7 @@ class ChatScreen(ChatCommands):
         composer = self.query_one(Composer)
         composer.recall = self._recall
         composer.suggestions = self.query_one(CommandOffers)
+        self.query_one(ApprovalBar).set_input(composer)
         composer.focus()
 
     def attach(self, session: "ChatSession") -> None:
