@@ -3,57 +3,19 @@
 import json
 import os
 import pty
-import signal
 import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from dsv4chat.cli import main
 from dsv4chat.encoding import Conversation, Message, Profile, Tokenizer, render
-from dsv4chat.runtime.protocol import SamplingParams
-from dsv4chat.sampling_defaults import model_sampling, override
 from dsv4chat.visible import visible
-from tests.support.engines import save_random
+from tests.support.asking import COMMAND, ask, lines, quiet
 
 NUMBERS = ("--temperature", "--top-p", "--min-p", "--repetition-penalty")
-COMMAND = [sys.executable, "-m", "dsv4chat", "ask"]
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return save_random(tmp_path_factory.mktemp("model"), text=True)
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("DSV4CHAT_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-
-def ask(*arguments, stdin=subprocess.DEVNULL, text=None):
-    options = {"input": text} if text is not None else {"stdin": stdin}
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-        **options,
-    )
-
-
-def lines(result):
-    return [json.loads(line) for line in result.stdout.splitlines()]
-
-
-def quiet(result):
-    """The result, after checking that nobody was shown a traceback."""
-    assert "Traceback" not in result.stderr
-    return result
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_json_is_one_object_a_line_with_every_figure(folder):
@@ -300,114 +262,7 @@ def test_an_option_before_the_command_is_explained():
     assert "dsv4chat ask --model" in result.output
 
 
-# ---- pipes, signals, terminals -------------------------------------------------------------------------
-
-
-def start(*arguments, **options):
-    return subprocess.Popen(
-        [*COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, **options
-    )
-
-
-def children_of(pid):
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(child) for child in path.read_text().split()] if path.exists() else []
-
-
-def alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def test_ctrl_c_ends_the_turn_keeps_what_was_said_and_leaves_no_process(folder):
-    options = ("--model", folder, "--json", "--temperature", "2", "--top-k", "20", "--max-context", 30000)
-    with start("hi", *options, stdout=subprocess.PIPE) as process:
-        events = []
-        while len([event for event in events if event["event"] == "token"]) < 5:
-            events.append(json.loads(process.stdout.readline()))
-            if events[-1]["event"] == "done":
-                pytest.skip("the random model ended its turn by itself")
-        engine = children_of(process.pid)
-        process.send_signal(signal.SIGINT)
-        sent = time.monotonic()
-        # Not communicate(): it reads past the lines that readline() has buffered already.
-        rest, errors = process.stdout.read(), process.stderr.read()
-        process.wait(10)
-        assert time.monotonic() - sent < 10
-    assert process.returncode == 130
-    events += [json.loads(line) for line in rest.splitlines()]
-    assert events[-1]["event"] == "done"
-    assert events[-1]["reason"] == "stopped"
-    assert events[-1]["tokens"] == sum(event["event"] == "token" for event in events)
-    assert b"Traceback" not in errors
-    assert not any(alive(pid) for pid in engine)
-
-
-def test_ctrl_c_while_loading_ends_it_at_once(folder):
-    with start("hi", "--model", folder, stdout=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 20
-        while not children_of(process.pid) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        engine = children_of(process.pid)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=10)
-    assert process.returncode == 130
-    assert b"Traceback" not in errors
-    assert not any(alive(pid) for pid in engine)
-
-
-def test_a_reader_that_leaves_is_no_error(folder):
-    options = ("--model", folder, "--json", "--max-tokens", 300, "--temperature", "2")
-    with start("hi", *options, stdout=subprocess.PIPE) as process:
-        process.stdout.readline()
-        process.stdout.close()
-        errors = process.stderr.read()
-        assert process.wait(20) == 0
-    assert b"Traceback" not in errors
-    assert b"Error" not in errors
-    assert b"BrokenPipe" not in errors
-
-
-def test_closed_standard_streams_are_no_obstacle(folder):
-    options = ["--model", str(folder), "--json", "--max-tokens", "1"]
-    script = 'exec "$@" <&- 2>&-'
-    result = subprocess.run(
-        ["sh", "-c", script, "sh", *COMMAND, "hi", *options],
-        stdout=subprocess.PIPE,
-        timeout=60,
-        check=False,
-    )
-    assert result.returncode == 0
-    assert json.loads(result.stdout.splitlines()[-1])["event"] == "done"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_a_sentence(folder):
-    with open("/dev/full", "wb") as full, start("hi", "--model", folder, "--json", stdout=full) as process:
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert b"No space left" in errors
-    assert b"Traceback" not in errors
-
-
-def test_a_killed_engine_is_told_with_its_log(folder):
-    options = ("--model", folder, "--json", "--temperature", "2", "--max-context", 30000)
-    with start("hi", *options, stdout=subprocess.PIPE) as process:
-        while json.loads(process.stdout.readline())["event"] != "token":
-            pass
-        for pid in children_of(process.pid):
-            os.kill(pid, signal.SIGKILL)
-        rest, errors = process.stdout.read(), process.stderr.read()
-        process.wait(10)
-    if b'"done"' in rest:
-        pytest.skip("the random model ended its turn by itself")
-    assert process.returncode == 1
-    assert json.loads(rest.splitlines()[-1])["kind"] == "EngineDied"
-    assert b"SIGKILL" in errors
-    assert b".log" in errors
-    assert b"Traceback" not in errors
+# ---- terminals ------------------------------------------------------------------------------------------
 
 
 def test_a_terminal_is_shown_control_characters_and_progress(folder):
@@ -436,20 +291,3 @@ def test_a_terminal_is_shown_control_characters_and_progress(folder):
         text = text.replace(ours, "")
     assert text == visible(text)
     assert any(chr(0x2400 + code) in text for code in range(32))  # it did say some
-
-
-# ---- how a model wants to be sampled -------------------------------------------------------------------
-
-
-def test_a_models_own_sampling_is_used_and_options_win(tmp_path):
-    assert model_sampling(tmp_path) == SamplingParams()
-    file = tmp_path / "generation_config.json"
-    file.write_text('{"temperature": 0.5, "top_p": 0.9, "top_k": 40, "eos_token_id": 1}')
-    assert model_sampling(tmp_path) == SamplingParams(temperature=0.5, top_p=0.9, top_k=40)
-    given = override(model_sampling(tmp_path), {"temperature": 0.0, "top_p": None, "seed": 4})
-    assert given == SamplingParams(temperature=0.0, top_p=0.9, top_k=40, seed=4)
-    file.write_text('{"do_sample": false, "temperature": 0.5}')
-    assert model_sampling(tmp_path).temperature == 0
-    for broken in ("[]", "{", '{"temperature": "hot", "top_k": true}'):
-        file.write_text(broken)
-        assert model_sampling(tmp_path) == SamplingParams()
