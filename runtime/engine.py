@@ -27,13 +27,13 @@ from dsv4chat.runtime.conversations import (
     Resumed,
     SaveFigures,
 )
-from dsv4chat.runtime.errors import EngineError, TokenizerMissingError
+from dsv4chat.runtime.errors import TokenizerMissingError
 from dsv4chat.runtime.fingerprint import fingerprint
 from dsv4chat.runtime.generation import PrefillProgress, Token, TurnReport, TurnRequest, run_turn
 from dsv4chat.runtime.model import Model
 from dsv4chat.runtime.opening import load_model, source_of
 from dsv4chat.runtime.placement import choose_device, choose_dtype, choose_kv_dtype
-from dsv4chat.runtime.prompt_ids import checked_ids, chunk_sizes
+from dsv4chat.runtime.prompt_ids import at_least, checked_boundaries, checked_ids, chunk_sizes
 from dsv4chat.runtime.protocol import SamplingParams
 from dsv4chat.runtime.sampler import check_params, with_seed
 from dsv4chat.runtime.session import Session
@@ -130,10 +130,13 @@ class Engine:
         place = choose_device(device)
         precision = choose_dtype(dtype, place)
         storage = choose_kv_dtype(kv_dtype)
-        if max_context is not None and max_context < 1:
-            raise EngineError(f"max_context is {max_context}; it must be 1 or more.")
-        if min(cache_memory or 0, cache_disk or 0) < 0:
-            raise EngineError("cache_memory and cache_disk are numbers of bytes, 0 or more.")
+        for name, value, least in (
+            ("max_context", max_context, 1),
+            ("cache_memory", cache_memory, 0),
+            ("cache_disk", cache_disk, 0),
+        ):
+            if value is not None:
+                at_least(least, value, name)
         source, folder = source_of(model, place, layers, mix)
         loaded = load_model(source, place, precision, progress, kernels, say)
         tokenizer, problem = _tokenizer(folder)
@@ -206,8 +209,9 @@ class Engine:
         boundaries: positions in `ids` the conversation may return to. should_stop: asked between chunks and
         tokens. on_prefill: called with (ids fed, ids to feed, ids reused). `last_turn` reports afterwards.
 
-        The arguments are checked at once: SamplingError, EngineError (an id outside the vocabulary, no ids),
-        ContextOverflowError. Prompt and answer together have at most `info.max_context` ids.
+        The arguments are checked at once: SamplingError, EngineError (an id outside the vocabulary, no ids, a
+        boundary outside the prompt), ContextOverflowError. Prompt and answer together have at most
+        `info.max_context` ids.
         """
         prompt = self._checked(ids)
         params = params or SamplingParams()
@@ -219,8 +223,8 @@ class Engine:
             limit=room if params.max_tokens is None else min(room, params.max_tokens),
             stop_ids=self.stop_ids,
             tokenizer=self.tokenizer,
-            boundaries=boundaries,
-            alternatives=alternatives,
+            boundaries=checked_boundaries(boundaries, len(prompt)),
+            alternatives=at_least(0, alternatives, "alternatives"),
         )
         return self._turn(conversation, request, should_stop or _never, on_prefill or _ignore)
 

@@ -1,4 +1,7 @@
-"""What may be fed: ids of the model's vocabulary, as many as the context holds, in chunks that add up."""
+"""What may be fed: ids of the model's vocabulary, as many as the context holds, in chunks that add up.
+
+Whole numbers are checked for being some: True, 1.5 and a negative one are told here, where they were given.
+"""
 
 import operator
 from collections.abc import Iterable, Sequence
@@ -11,7 +14,7 @@ from dsv4chat.runtime.errors import ContextOverflowError, EngineError
 def checked_ids(ids: Sequence[int] | Tensor, vocab_size: int, max_context: int) -> list[int]:
     """The ids as a list. Raises EngineError for none, or one that is no id; ContextOverflowError."""
     try:
-        checked = [_id(token) for token in (ids.tolist() if isinstance(ids, Tensor) else ids)]
+        checked = [_whole(token) for token in (ids.tolist() if isinstance(ids, Tensor) else ids)]
     except TypeError:
         raise EngineError("Token ids must be whole numbers.") from None
     if not checked:
@@ -35,12 +38,11 @@ def chunk_sizes(count: int, chunk: Iterable[int] | int | None) -> list[int]:
     """Sizes that add up to `count`: of one chunk, of chunks of a size, or those given. Raises EngineError."""
     if chunk is None:
         return [count]
-    if isinstance(chunk, int):
-        if chunk < 1:
-            raise EngineError(f"The chunk size is {chunk}; it must be 1 or more.")
+    if not isinstance(chunk, Iterable):
+        chunk = at_least(1, chunk, "The chunk size")
         return [min(chunk, count - start) for start in range(0, count, chunk)]
     try:
-        sizes = [operator.index(size) for size in chunk]
+        sizes = [_whole(size) for size in chunk]
     except TypeError:
         raise EngineError("Chunk sizes must be whole numbers.") from None
     if sum(sizes) != count or any(size < 1 for size in sizes):
@@ -48,8 +50,31 @@ def chunk_sizes(count: int, chunk: Iterable[int] | int | None) -> list[int]:
     return sizes
 
 
-def _id(token: object) -> int:
+def checked_boundaries(boundaries: Iterable[int], count: int) -> list[int]:
+    """The boundaries of a prompt of `count` ids as a list. Raises EngineError for one that is outside it."""
+    try:
+        checked = [_whole(boundary) for boundary in boundaries]
+    except TypeError:
+        raise EngineError("Boundaries must be whole numbers.") from None
+    for boundary in checked:
+        if not 0 <= boundary <= count:
+            raise EngineError(f"The boundary {boundary} is outside the prompt (0 to {count}).")
+    return checked
+
+
+def at_least(least: int, value: object, name: str) -> int:
+    """The number. Raises EngineError, in which it is called `name`, if it is smaller or not whole."""
+    try:
+        number = _whole(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise EngineError(f"{name} is {value!r}; it must be a whole number, {least} or more.")
+    return number
+
+
+def _whole(value: object) -> int:
     """A whole number; TypeError for anything else, True and False included."""
-    if isinstance(token, bool):
+    if isinstance(value, bool):
         raise TypeError
-    return operator.index(token)  # type: ignore[arg-type]
+    return operator.index(value)  # type: ignore[arg-type]

@@ -438,7 +438,7 @@ def test_ids_that_are_none_are_refused_at_once(engine, ids, sentence):
         engine.logits(ids)
 
 
-@pytest.mark.parametrize("chunk", [[3], [2, 3], [0, 4], 0, -1, [2.5, 1.5], "ab"])
+@pytest.mark.parametrize("chunk", [[3], [2, 3], [0, 4], 0, -1, 2.5, True, [2.5, 1.5], [True, 3], "ab"])
 def test_chunks_that_do_not_fit_are_refused(engine, chunk):
     with pytest.raises(EngineError, match=r"(?i)chunk"):
         engine.logits([1, 2, 3, 4], chunk)
@@ -447,6 +447,18 @@ def test_chunks_that_do_not_fit_are_refused(engine, chunk):
 def test_parameters_are_checked_at_once(engine):
     with pytest.raises(SamplingError, match="temperature"):
         engine.generate([1], SamplingParams(temperature=-1))
+
+
+@pytest.mark.parametrize("boundary", [-1, 4, 1.5, True])
+def test_a_boundary_that_is_none_is_refused_at_once(engine, boundary):
+    with pytest.raises(EngineError, match=r"(?i)boundar"):
+        engine.generate([1, 2, 3], GREEDY, boundaries=[2, boundary])
+
+
+@pytest.mark.parametrize("count", [-1, 2.5, True])
+def test_alternatives_are_a_number_of_them(engine, count):
+    with pytest.raises(EngineError, match="alternatives"):
+        engine.generate([1, 2, 3], GREEDY, alternatives=count)
 
 
 @pytest.mark.parametrize("value", [math.nan, -math.inf])
@@ -467,7 +479,16 @@ def test_logits_that_cannot_be_sampled_are_an_error(engine, monkeypatch, value):
 
 @pytest.mark.parametrize(
     "options",
-    [{"device": "tpu"}, {"dtype": "float16"}, {"kv_dtype": "int8"}, {"max_context": 0}],
+    [
+        {"device": "tpu"},
+        {"dtype": "float16"},
+        {"kv_dtype": "int8"},
+        {"max_context": 0},
+        {"max_context": 1.5},
+        {"max_context": True},
+        {"cache_memory": -1},
+        {"cache_disk": 0.5},
+    ],
 )
 def test_options_not_on_the_list_are_refused(folder, options):
     with pytest.raises(EngineError, match=next(iter(options))):
