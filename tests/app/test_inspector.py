@@ -36,12 +36,13 @@ async def test_tokens_are_wrapped_like_text_and_the_cursor_moves_by_tokens_and_r
     async with hosted(lambda: TokenText(CELLS, controls=True), (8, 10)) as (host, pilot):
         assert drawn(host).split("\n") == ["One two", "three⏎", "four</th", "ink>"]
         text = host.widget
-        assert [text.row_of(token) for token in range(6)] == [0, 0, 1, 1, 2, 2]
+        assert [text.row_of(token) for token in range(6)] == [0, 0, 1, 1, 2, 3]
         assert text.beside(0, 1) == 2
         assert text.beside(1, 1) == 2
         assert text.beside(3, -1) == 1
         assert text.beside(4, -2) == 0
-        assert text.beside(5, 9) == 5
+        assert text.beside(5, -1) == 4
+        assert text.beside(5, 9) is None
         text.cursor = 1
         await pilot.pause()
         assert drawn(host).split("\n")[0] == "One two"
@@ -154,6 +155,19 @@ async def test_keys_go_by_rows_and_pages_to_both_ends_and_from_surprise_to_surpr
         box = screen.query_one("#text")
         assert row is not None
         assert box.scroll_y <= row < box.scroll_y + box.size.height
+
+
+async def test_a_line_break_at_the_beginning_of_a_token_holds_no_key_up() -> None:
+    words = [cell(text) for text in ("\nword", " more", "\nnext", " x", "\n\nlast")]
+    async with hosted_screen(lambda: InspectorScreen(words)) as (host, pilot, _):
+        screen = host.screen
+        assert isinstance(screen, InspectorScreen)
+        await wait_until(pilot, lambda: screen._text.cursor == 0)
+        seen = []
+        for key in ("down", "down", "down", "up", "up", "up", "right", "down"):
+            await pilot.press(key)
+            seen.append(screen.cursor)
+        assert seen == [2, 4, 4, 2, 0, 0, 1, 3]
 
 
 async def test_an_answer_without_tokens_has_nothing_to_move_over() -> None:

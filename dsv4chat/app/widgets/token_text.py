@@ -71,27 +71,29 @@ class TokenText(SettledSize, DrawnLines, Widget):
         return self._rows
 
     def row_of(self, token: int) -> int | None:
-        """The row in which a token begins."""
-        for number, spans in enumerate(self._spans):
-            if any(each == token for _, _, each in spans):
+        """The row in which a token ends: where its word stands, if it begins with a line break."""
+        for number in range(len(self._spans) - 1, -1, -1):
+            if any(each == token for _, _, each in self._spans[number]):
                 return number
         return None
 
     def beside(self, token: int, rows: int) -> int | None:
-        """The token so many rows below (or above) another one, nearest to its column."""
+        """The other token so many rows below (or above) a token, nearest to its column."""
         row = self.row_of(token)
         if row is None:
             return None
         column = next(start for start, _, each in self._spans[row] if each == token)
         step, left, row = (1 if rows > 0 else -1), abs(rows), row + (1 if rows > 0 else -1)
-        found = None
+        found: list[tuple[int, int, int]] = []
         while left and 0 <= row < len(self._spans):
-            if self._spans[row]:
-                found, left = row, left - 1
+            # A row that shows only the line break of the token itself is passed over.
+            others = [span for span in self._spans[row] if span[2] != token]
+            if others:
+                found, left = others, left - 1
             row += step
-        if found is None:
+        if not found:
             return None
-        return min(self._spans[found], key=lambda span: max(span[0] - column, column - span[1] + 1))[2]
+        return min(found, key=lambda span: max(span[0] - column, column - span[1] + 1))[2]
 
     def notify_style_update(self) -> None:
         self._shades = []
