@@ -1,5 +1,6 @@
 """Which conversation is open: the one left open, a new one, another one; begun in the history when needed."""
 
+import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ class OpenConversation:
     def __init__(self, session: "ChatSession") -> None:
         self._session = session
         self._noted = False
+        self._switch: asyncio.Task[None] | None = None
 
     async def open_history(self) -> None:
         """Open the history and show the conversation that was left open, which may be an empty one."""
@@ -36,11 +38,24 @@ class OpenConversation:
         prompts = await session.ask(lambda history: history.prompts(PROMPTS))
         session.events.append(PromptsRead(tuple(prompt.text for prompt in reversed(prompts or ()))))
 
-    async def leave_for(self, conversation: int | None, message: int | None) -> None:
+    @property
+    def switching(self) -> bool:
+        """Whether another conversation was asked for and is not there yet: nothing is sent meanwhile."""
+        return self._switch is not None and not self._switch.done()
+
+    def leave_for(self, conversation: int | None, message: int | None) -> None:
         """End the turn and show another conversation, or for None an empty one.
 
-        message: the one to look at, on whatever branch; None: the last one.
+        message: the one to look at, on whatever branch; None: the last one. What is asked for last is what
+        is shown in the end.
         """
+        self._switch = self._session.begin(self._leave_for(self._switch, conversation, message))
+
+    async def _leave_for(
+        self, before: "asyncio.Task[None] | None", conversation: int | None, message: int | None
+    ) -> None:
+        if before is not None:
+            await asyncio.wait({before})
         session = self._session
         await session.end_turn()
         if conversation is None:

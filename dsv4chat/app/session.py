@@ -101,7 +101,7 @@ class ChatSession:
     @property
     def can_send(self) -> bool:
         """Whether a message would be answered now."""
-        return self.link.state == "ready" and not self.busy
+        return self.link.state == "ready" and not self.busy and not self.opened.switching
 
     @property
     def defaults(self) -> ConversationSettings:
@@ -145,13 +145,13 @@ class ChatSession:
         """Leave this conversation for an empty one; it enters the history with its first message."""
         if self.record is not None:
             self.leaving()
-        self.begin(self.opened.leave_for(None, None))
+        self.opened.leave_for(None, None)
 
     def open_conversation(self, conversation: int, message: int | None = None) -> None:
         """Leave this conversation for another one, or for one of its messages on whatever branch."""
         if self.record is None or self.record.id != conversation:
             self.leaving()
-        self.begin(self.opened.leave_for(conversation, message))
+        self.opened.leave_for(conversation, message)
 
     def set_mode(self, thinking: bool, effort: str | None) -> None:
         """Thinking on or off, and its effort, from the next turn on, here and in new conversations."""

@@ -79,6 +79,8 @@ class TreeActions:
         return None
 
     def _idle(self) -> bool:
+        if self._session.opened.switching:
+            return self._refuse("Not while another conversation is being opened.")
         return not self._session.busy or self._refuse("Not while an answer is being written; Esc stops it.")
 
     def _may_answer(self) -> bool:

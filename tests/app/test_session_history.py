@@ -1,5 +1,6 @@
 """Which conversation is open, what comes back after a restart, and a history that fails."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from dsv4chat.app.events import (
     ConversationShown,
     HistoryInMemory,
+    Notice,
 )
 from dsv4chat.store import Repository, open_history
 from dsv4chat.turns import TurnToken
@@ -119,6 +121,47 @@ async def test_leaving_a_conversation_stops_its_answer_and_keeps_it(tmp_path: Pa
         await session.store.run(lambda history: history.path(history.conversation(summary.id).active_leaf))
     )[-1]
     assert answer.state == "stopped"
+    await session.close()
+
+
+async def test_nothing_is_sent_between_the_end_of_a_turn_and_another_conversation(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script(["a</think>A", THOUGHT, "c</think>C"]))
+    session = await ready(parts)
+    await ask(session, "first")
+    session.new_conversation()
+    await wait_for(lambda: session.record is None)
+    parts.engine.let(5)
+    session.submit("second")
+    await wait_for(lambda: len(parts.engine.asked) == 2)
+    held = threading.Event()
+    session.store.submit(lambda _: held.wait())  # a slow disk: the other conversation is not read yet
+    session.open_conversation(1)
+    assert not session.can_send
+    await wait_for(lambda: not session.busy)
+    assert session.record is not None
+    assert session.record.id == 2
+    assert not session.can_send
+    assert not session.submit("third")
+    assert not session.tree.regenerate()
+    assert Notice("Not while another conversation is being opened.", "warning") in session.events
+    held.set()
+    parts.engine.let(None)
+    await wait_for(lambda: session.can_send)
+    await ask(session, "third")
+    assert [message.content for message in session.path] == ["first", "A", "third", "C"]
+    await session.close()
+
+
+async def test_of_two_conversations_asked_for_the_last_one_is_shown(tmp_path: Path) -> None:
+    session = await ready(Parts(tmp_path, Script(["a</think>A", "b</think>B"])))
+    await ask(session, "first")
+    session.new_conversation()
+    await wait_for(lambda: session.can_send)
+    await ask(session, "second")
+    session.open_conversation(1)
+    session.new_conversation()
+    await wait_for(lambda: session.can_send)
+    assert (session.record, session.path) == (None, [])
     await session.close()
 
 

@@ -209,9 +209,7 @@ class ChatScreen(ChatCommands):
             return
         self.prompts.add(text)
         if session is None or not session.submit(text):
-            busy = session is not None and session.busy
-            reason = "after this answer" if busy else "when the engine is ready"
-            self.query_one(WaitingMessages).add(text, reason)
+            self.query_one(WaitingMessages).add(text, _until(session))
             self.refresh_bindings()
         composer.clear_sent()
 
@@ -292,3 +290,10 @@ class ChatScreen(ChatCommands):
             self.notify(sentence, severity="warning", markup=False, timeout=10)
         else:
             self.notify(sentence, markup=False)
+
+
+def _until(session: "ChatSession | None") -> str:
+    """When a message will be sent that cannot be sent now."""
+    if session is not None and session.opened.switching:
+        return "when the other conversation is there"
+    return "after this answer" if session is not None and session.busy else "when the engine is ready"
