@@ -30,6 +30,12 @@ class LatencyFigures:
         self._turn_milliseconds = 0.0
         self._turn_speed: float | None = None
 
+    def clear(self) -> None:
+        """Forget all of it: another conversation is shown."""
+        self.window.clear()
+        self.tokens = 0
+        self.begin_turn(None)
+
     def begin_turn(self, prompt: int | None) -> None:
         """A turn starts; `prompt` is the length of its prompt in ids."""
         self.prompt = prompt
@@ -87,6 +93,10 @@ class ResidualFigures:
         self.tokens = 0
         self.rows.clear()
         self._peaks.clear()
+
+    def clear(self) -> None:
+        """Forget the tokens: another conversation is shown. What is usual for the model stays."""
+        self.rows.clear()
 
     def token(self, residual: Sequence[float]) -> None:
         """The profile of one more token; an empty one (an engine that does not report it) is left out."""

@@ -91,6 +91,7 @@ class ChatPresenter:
         self._notify = notify
         self._room = ContextRoom()
         self.garbage = Garbage()
+        self._conversation: int | None = None
         self._pieces: list[ParserEvent] = []
         self._cells: list[TurnToken] = []
         self._tokens = 0
@@ -146,6 +147,7 @@ class ChatPresenter:
         match event:
             case TurnAdded(user, answer, branches):
                 self._latency.begin_turn(None)
+                self._conversation = answer.conversation
                 self._drafts.sent(answer.conversation)
                 await self._transcript.begin(user, answer, branches)
             case AnswerResumed(answer):
@@ -173,6 +175,7 @@ class ChatPresenter:
                 await self._transcript.end(answer, rest)
             case ConversationShown(record, path, branches, seen):
                 self._drafts.show(record.id if record else None)
+                self._clear_figures(record.id if record else None)
                 self._status.cached = self._session.warm.bytes_of_open(self._session.warm.latest)
                 await self._transcript.show(path, branches, seen)
                 self._used(path)
@@ -234,6 +237,14 @@ class ChatPresenter:
         self.figures_changed = True
         if self._transcript.live is not None and event.done < event.total:
             self._transcript.live.progress(f"Reading {event.done:,} of {event.total:,} tokens")
+
+    def _clear_figures(self, conversation: int | None) -> None:
+        """Those of another conversation than the one shown so far."""
+        if conversation != self._conversation:
+            self._conversation = conversation
+            self._latency.clear()
+            self._residual.clear()
+            self.figures_changed = True
 
     def _used(self, path: tuple[MessageRecord, ...]) -> None:
         """The context meter, as far as the last answer of the path tells."""

@@ -85,6 +85,29 @@ async def test_panels_go_below_the_conversation_where_there_is_no_room_beside_it
         await wait_until(pilot, lambda: "panels need" in screen_text(app))
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_figures_are_those_of_the_conversation_that_is_shown(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    async with chat(Parts(tmp_path, Script([THOUGHT, THOUGHT])), size) as (app, pilot):
+        await say(pilot, "Capital?")
+        await answered(pilot, app)
+        await wait_until(pilot, lambda: "tok/s" in screen_text(app))
+        session = app.session
+        assert session is not None
+        session.open_conversation(1, session.path[0].id)  # a place in the same one, as a search gives it
+        await wait_until(pilot, lambda: session.can_send and not session.events)
+        app.chat.refresh_figures(force=True)
+        await pilot.pause()
+        assert "tok/s" in screen_text(app)
+        await pilot.press("ctrl+n")
+        await wait_until(pilot, lambda: "no tokens yet" in screen_text(app))
+        assert "tok/s" not in screen_text(app)
+        await say(pilot, "Again?")
+        await answered(pilot, app)
+        await wait_until(pilot, lambda: "tok/s" in screen_text(app))
+
+
 async def test_resizing_during_an_answer_keeps_everything(tmp_path: Path) -> None:
     parts = Parts(tmp_path, Script([THOUGHT]))
     parts.allow = 20
