@@ -63,12 +63,9 @@ class Conversations(Transactions):
             noted = _noted(connection)
             if noted == (None,):
                 return None
-            row = (
-                noted
-                and connection.execute(
-                    "SELECT * FROM conversation WHERE id = ? AND deleted IS NULL", noted
-                ).fetchone()
-            )
+            row = connection.execute(
+                "SELECT * FROM conversation WHERE id = ? AND deleted IS NULL", noted or (None,)
+            ).fetchone()
             return rows.conversation(row) if row else self.latest_conversation()
 
     def summaries(
