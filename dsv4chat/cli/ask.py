@@ -19,6 +19,7 @@ from dsv4chat.cli.options import model_options, sampling_options
 
 if TYPE_CHECKING:
     from dsv4chat.encoding import Message
+    from dsv4chat.settings import LoadedSettings
 
 EXIT_OK, EXIT_ERROR, EXIT_INTERRUPTED = 0, 1, 130
 
@@ -181,10 +182,10 @@ class _Asking:
         from dsv4chat.encoding import Conversation, Message, Tokenizer, detect_profile
         from dsv4chat.runtime.protocol import Load, Ready
         from dsv4chat.sampling_defaults import model_sampling, override
-        from dsv4chat.settings import load_settings
         from dsv4chat.turns import Turn
 
         question = self._question
+        settings = asyncio.create_task(asyncio.to_thread(_settings))
         await engine.start()
         folder = Path()
         async for progress in engine.load(Load(**{k: v for k, v in question.model.items() if v is not None})):
@@ -202,7 +203,7 @@ class _Asking:
             thinking=question.thinking,
             effort=question.effort if question.thinking else None,
         )
-        loaded = load_settings()
+        loaded = await settings
         if loaded.notice:
             self._output.notice(loaded.notice)
         usual = override(model_sampling(folder), loaded.settings.sampling.given())
@@ -245,6 +246,13 @@ class _Asking:
         elif self._task is not None:
             self._task.cancel()
         self._interrupted = True
+
+
+def _settings() -> "LoadedSettings":
+    """The settings. Their library takes a while to import, in which the engine loads."""
+    from dsv4chat.settings import load_settings
+
+    return load_settings()
 
 
 def _with_input(prompt: str | None) -> str:
