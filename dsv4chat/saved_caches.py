@@ -1,7 +1,7 @@
 """The files of saved caches as anything but an engine sees them: whose they are, and removing them."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dsv4chat.paths import saved_caches
@@ -17,9 +17,23 @@ def saved_files(folder: Path) -> Iterator[tuple[Path, str | None]]:
             yield path, None
 
 
+def saved_conversations(folder: Path) -> dict[int, list[Path]]:
+    """The saved files of all conversations of the history, by their numbers."""
+    found: dict[int, list[Path]] = {}
+    for path, owner in saved_files(folder):
+        if owner is not None and owner.isdecimal():
+            found.setdefault(int(owner), []).append(path)
+    return found
+
+
 def remove_saved(conversation: int) -> None:
     """Remove what is saved of a conversation that was deleted, as far as that can be done."""
     with contextlib.suppress(OSError):
-        for path, owner in saved_files(saved_caches()):
-            if owner == str(conversation):
-                path.unlink(missing_ok=True)
+        remove_files(saved_conversations(saved_caches()).get(conversation, []))
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove saved files, as far as that can be done."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)

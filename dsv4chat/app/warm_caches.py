@@ -2,15 +2,18 @@
 
 The engine keeps the caches; this decides when. A turn makes its conversation's cache worth saving; it is
 written once nothing has been asked for `IDLE_SECONDS`, and when the app is left. The engine writes only what
-is new, so that saving often costs little.
+is new, so that saving often costs little. What is saved of a conversation that is gone is removed.
 """
 
 import asyncio
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dsv4chat.app.events import CachesMeasured, Notice
 from dsv4chat.engine_process import EngineDied, EngineFailed
+from dsv4chat.saved_caches import remove_files, saved_conversations
+from dsv4chat.store import Repository
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,10 +36,12 @@ class WarmCaches:
         self._session = session
         self.latest: tuple[ConversationCache, ...] = ()
         self._unsaved: set[str] = set()
+        self._deleted: str | None = None
         self._forgotten: set[str] = set()
         self._quiet_since = 0.0
         self._working: asyncio.Task[None] | None = None
         self._measured = True
+        self._cleaned = False
         self._told = False
 
     def turn_ended(self, conversation: int) -> None:
@@ -50,10 +55,13 @@ class WarmCaches:
         session = self._session
         if session.busy or (self._working is not None and not self._working.done()):
             return
-        if self._unsaved and session.clock() - self._quiet_since >= IDLE_SECONDS:
+        if self._unsaved - {self._deleted} and session.clock() - self._quiet_since >= IDLE_SECONDS:
             self._working = session.begin(self._save())
         elif not self._measured:
             self._working = session.begin(self.measure())
+        elif not self._cleaned and self._engine() is not None:
+            self._cleaned = True
+            self._working = session.begin(self._clean())
 
     async def opened(self) -> None:
         """Bring the open conversation's cache back, ahead of its next turn."""
@@ -90,14 +98,21 @@ class WarmCaches:
                 return cache.live_bytes + cache.memory_bytes or cache.disk_bytes
         return 0
 
-    def forget(self, conversation: int) -> None:
-        """A conversation was deleted: what it said must not stay in a file, also if no engine runs now."""
-        self._unsaved.discard(str(conversation))
-        self._forgotten.add(str(conversation))
-        self._drop()
+    def deleted(self, conversation: int) -> None:
+        """A conversation was deleted: its cache is kept for as long as it can be brought back.
+
+        That ends when another one is deleted or the app is left; then what it said must not stay in a file.
+        """
+        self._forget_deleted()
+        self._deleted = str(conversation)
+
+    def restored(self) -> None:
+        """What was deleted last was brought back."""
+        self._deleted = None
 
     async def leave(self) -> None:
         """Save what is not saved yet, because the app is being left."""
+        self._forget_deleted()
         engine = self._engine()
         if engine is None or engine.stalled is not None:
             return
@@ -109,6 +124,13 @@ class WarmCaches:
         link = self._session.link
         return link.engine if link.state == "ready" and link.saves else None
 
+    def _forget_deleted(self) -> None:
+        if self._deleted is not None:
+            self._unsaved.discard(self._deleted)
+            self._forgotten.add(self._deleted)
+            self._deleted = None
+            self._drop()
+
     def _drop(self) -> None:
         engine = self._engine()
         while engine is not None and self._forgotten:
@@ -117,11 +139,12 @@ class WarmCaches:
                 engine.drop(conversation)
 
     async def _save(self) -> None:
-        while self._unsaved:
+        while waiting := self._unsaved - {self._deleted}:
             engine = self._engine()
             if engine is None:
                 return
-            conversation = self._unsaved.pop()
+            conversation = waiting.pop()
+            self._unsaved.discard(conversation)
             try:
                 await engine.caches.save(conversation)
             except asyncio.CancelledError:
@@ -132,6 +155,19 @@ class WarmCaches:
             except EngineFailed as error:
                 self._tell(f"The cache of a conversation could not be saved: {error}")
         await self.measure()
+
+    async def _clean(self) -> None:
+        """Remove the files of conversations that are gone: deleted without an engine, lost with a history."""
+        session = self._session
+        folder = session.link.saves
+        if folder is None:
+            return
+        # The files first: a conversation that comes meanwhile is none of those then.
+        saved = await asyncio.to_thread(saved_conversations, Path(folder))
+        there = await session.ask(Repository.numbers)
+        if there is not None and session.store.persistent:
+            gone = [path for number, paths in saved.items() if number not in there for path in paths]
+            await asyncio.to_thread(remove_files, gone)
 
     def _tell(self, sentence: str) -> None:
         """Once is enough: a full disk would say it after every turn."""

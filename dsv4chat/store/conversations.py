@@ -41,6 +41,11 @@ class Conversations(Transactions):
         with self.reading() as connection:
             return one(connection, conversation)
 
+    def numbers(self) -> set[int]:
+        """The numbers of all conversations that are not deleted."""
+        with self.reading() as connection:
+            return set(_numbers(connection, "SELECT id FROM conversation WHERE deleted IS NULL"))
+
     def latest_conversation(self) -> ConversationRecord | None:
         """The conversation used last, or None in a fresh history."""
         with self.reading() as connection:
@@ -148,5 +153,5 @@ def _purge(connection: sqlite3.Connection, conversation: int) -> None:
     connection.execute("DELETE FROM conversation WHERE id = ?", (conversation,))
 
 
-def _numbers(connection: sqlite3.Connection, query: str, before: float) -> list[int]:
-    return [row[0] for row in connection.execute(query, (before,))]
+def _numbers(connection: sqlite3.Connection, query: str, *values: float) -> list[int]:
+    return [row[0] for row in connection.execute(query, values)]

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import CliRunner
+from safetensors.numpy import save_file
 
 from dsv4chat.app.assembly import build_session
 from dsv4chat.app.events import CachesMeasured, HistoryInMemory, Notice
@@ -14,6 +15,7 @@ from dsv4chat.app.session import ChatSession
 from dsv4chat.app.warm_caches import IDLE_SECONDS
 from dsv4chat.cli import main
 from dsv4chat.engine_process import EngineFailed, Hang
+from dsv4chat.runtime.protocol_cache import FORMAT_VERSION, SUFFIX, SavedBranch, metadata
 from dsv4chat.runtime.protocol_conversations import ConversationCache
 from tests.support.app_parts import Parts, Ticks, wait_for
 from tests.support.fake_engine import Script
@@ -138,22 +140,96 @@ async def test_another_conversation_is_brought_back_when_it_is_opened(tmp_path: 
     assert sorted(parts.engine.caches.saved) == ["1", "2"]
 
 
-@pytest.mark.parametrize("running", [True, False])
-async def test_a_deleted_conversation_leaves_no_cache(tmp_path: Path, running: bool) -> None:
+async def test_a_conversation_that_is_brought_back_is_still_warm(tmp_path: Path) -> None:
     parts = saving(tmp_path)
     session = await ready(parts)
     await ask(session, "Capital?")
-    if not running:
-        parts.engine.die()
-        await session.look_after()
-        await wait_for(lambda: session.link.state == "down")
-    session.warm.forget(1)
-    if not running:
-        session.start_engine()
-        await wait_for(lambda: session.can_send)
+    session.warm.deleted(1)
+    await idle(session, parts, IDLE_SECONDS)
+    assert parts.engine.caches.saved == []  # what is deleted is not written
+    session.warm.restored()
+    await idle(session, parts, IDLE_SECONDS)
+    assert (parts.engine.caches.saved, parts.engine.dropped) == (["1"], [])
+    await session.close()
+    assert parts.engine.dropped == []
+
+
+async def test_a_deletion_is_final_with_the_next_one_and_when_the_app_is_left(tmp_path: Path) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    await ask(session, "Capital?")
+    session.warm.deleted(1)
+    assert parts.engine.dropped == []
+    session.new_conversation()
+    await wait_for(lambda: session.record is None)
+    await ask(session, "Another")
+    session.warm.deleted(2)
+    assert parts.engine.dropped == ["1"]
+    await session.close()
+    assert (parts.engine.dropped, parts.engine.caches.saved) == (["1", "2"], [])
+
+
+async def test_a_deletion_without_an_engine_reaches_the_next_one(tmp_path: Path) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    await ask(session, "Capital?")
+    parts.engine.die()
+    await session.look_after()
+    await wait_for(lambda: session.link.state == "down")
+    session.warm.deleted(1)
+    session.warm.deleted(2)
+    session.start_engine()
     await wait_for(lambda: parts.engine.dropped == ["1"])
     await session.close()
-    assert parts.engine.caches.saved == []
+    assert parts.engine.dropped == ["1", "2"]
+
+
+async def test_files_of_conversations_that_are_gone_are_removed(tmp_path: Path) -> None:
+    """Deleted by another program, or lost with a damaged history; of others nothing is touched."""
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    await ask(session, "Capital?")
+    files = {owner: saved_file(tmp_path / "caches", owner) for owner in ("1", "7", "default")}
+    (tmp_path / "caches" / "a" / "b" / f"unreadable{SUFFIX}").write_bytes(b"?")
+    await idle(session, parts, IDLE_SECONDS)
+    await idle(session, parts, 1)  # one thing at a time: measured, saved, cleaned
+    await idle(session, parts, 1)
+    assert {owner for owner, path in files.items() if path.exists()} == {"1", "default"}
+    assert (tmp_path / "caches" / "a" / "b" / f"unreadable{SUFFIX}").exists()
+    await session.close()
+
+
+async def test_a_history_in_memory_says_nothing_about_files(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    parts = saving(tmp_path)
+    parts.folder = tmp_path / "file" / "data"
+    session = await ready(parts)
+    path = saved_file(tmp_path / "caches", "7")
+    for _ in range(3):
+        await idle(session, parts, IDLE_SECONDS)
+    assert path.exists()
+    await session.close()
+
+
+def saved_file(root: Path, conversation: str) -> Path:
+    """A saved cache of no rows, as an engine's folder of any model has it."""
+    head = SavedBranch(
+        version=FORMAT_VERSION,
+        conversation=conversation,
+        fingerprint="f",
+        model="demo",
+        name="n",
+        parent="",
+        start=0,
+        ids=[1, 2, 3],
+        chunks=[3],
+        marks=[],
+        rows="",
+    )
+    path = root / "a" / "b" / f"{conversation}{SUFFIX}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file({}, path, metadata(head))
+    return path
 
 
 async def test_what_could_not_be_used_is_told(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ class ConversationCommands(ChatKeys):
         number = session.record.id
         session.new_conversation()
         await session.ask(lambda history: history.delete(number))
-        session.warm.forget(number)
+        session.warm.deleted(number)
         self._deleted_conversation = number
         self.say("The conversation is deleted; /undo brings it back.")
 
@@ -119,4 +119,5 @@ class ConversationCommands(ChatKeys):
 
         await session.ask(restore)
         self._deleted_conversation = None
+        session.warm.restored()
         session.open_conversation(number)
