@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dsv4chat.app.exporting import export_conversation
+from dsv4chat.exchange import ExchangeError
 from dsv4chat.store import ConversationSettings, Repository, open_in_memory
 
 
@@ -40,6 +41,25 @@ def test_a_name_decides_the_format_and_is_refused_if_it_is_taken(history: Reposi
         export_conversation(history, 1, str(path))
     with pytest.raises(OSError, match="No such file"):
         export_conversation(history, 1, str(tmp_path / "missing" / "talk.md"))
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.md.bak", "talk.html", ".x.y"])
+def test_an_ending_of_another_format_is_refused_and_nothing_is_written(
+    history: Repository, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(ExchangeError, match=r"\.md .*\.json"):
+        export_conversation(history, 1, str(tmp_path / name))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_an_ending_it_is_markdown_and_the_case_of_one_does_not_matter(
+    history: Repository, tmp_path: Path
+) -> None:
+    assert export_conversation(history, 1, str(tmp_path / "talk")).name == "talk.md"
+    with pytest.raises(FileExistsError):
+        export_conversation(history, 1, str(tmp_path / "talk"))
+    assert json.loads(export_conversation(history, 1, str(tmp_path / "TALK.JSON")).read_text())
+    assert export_conversation(history, 1, str(tmp_path / "other.MD")).read_text().startswith("<!--")
 
 
 def test_a_title_without_a_letter_still_gives_a_name(

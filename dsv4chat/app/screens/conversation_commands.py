@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from dsv4chat.app.screens.chat_keys import ChatKeys
@@ -56,16 +57,21 @@ class ConversationCommands(ChatKeys):
             self.say("There is nothing to export yet.", "warning")
             return
         from dsv4chat.app.exporting import export_conversation
+        from dsv4chat.exchange import ExchangeError
 
         number = session.record.id
         try:
             path = await session.ask(lambda history: export_conversation(history, number, argument))
-        except FileExistsError:
-            self.say(f"{argument} is there already; choose another name.", "error")
+        except FileExistsError as error:
+            self.say(f"{error.filename} is there already; choose another name.", "error")
+        except ExchangeError as error:
+            self.say(str(error), "error")
         except OSError as error:
             self.say(f"The conversation cannot be written: {error.strerror or error}.", "error")
         else:
-            if path is not None:
+            if path is not None and path.stem == PurePath(argument).name:
+                self.say(f"Written to {path}: without an ending it is Markdown, .json gives JSON.")
+            elif path is not None:
                 self.say(f"Written to {path}.")
 
     async def command_forget(self, argument: str) -> None:
