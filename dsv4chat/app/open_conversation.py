@@ -27,8 +27,7 @@ class OpenConversation:
         session = self._session
         notice = await session.store.open()
         if notice:
-            event = Notice(notice, "warning") if session.store.persistent else HistoryInMemory(notice)
-            session.events.append(event)
+            session.events.append(self.of_history(notice))
         left = await session.ask(Repository.left_open)
         if left is not None:
             await self._show(left)
@@ -37,6 +36,10 @@ class OpenConversation:
             self._tell_mode()
         prompts = await session.ask(lambda history: history.prompts(PROMPTS))
         session.events.append(PromptsRead(tuple(prompt.text for prompt in reversed(prompts or ()))))
+
+    def of_history(self, sentence: str) -> Notice | HistoryInMemory:
+        """What to tell of a history that is not the usual one."""
+        return Notice(sentence, "warning") if self._session.store.persistent else HistoryInMemory(sentence)
 
     @property
     def switching(self) -> bool:

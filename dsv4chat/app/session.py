@@ -17,7 +17,6 @@ from dsv4chat.app.auto_title import AutoTitle
 from dsv4chat.app.engine_link import EngineLink, TextSide
 from dsv4chat.app.events import (
     ChatEvent,
-    HistoryInMemory,
     ModeChanged,
     Notice,
     TitleChanged,
@@ -77,7 +76,7 @@ class ChatSession:
         self.sampling = sampling or SamplingParams()
         self.leaving: Callable[[], None] = lambda: None  # called when another conversation was asked for
         self.store = store
-        store.trouble = lambda sentence: self.events.append(HistoryInMemory(sentence))
+        store.trouble = lambda sentence: self.events.append(self.opened.of_history(sentence))
         self.clock = clock
         self.answers = Answering(self)
         self.tree = TreeActions(self)

@@ -15,7 +15,8 @@ from dsv4chat.exchange import ExchangeError, WholeConversation, read_conversatio
 from dsv4chat.paths import data_folder
 from dsv4chat.saved_caches import remove_saved
 from dsv4chat.store import Repository, StoreError, open_history
-from dsv4chat.store.salvage import HEADER, salvage
+from dsv4chat.store.pages import HEADER
+from dsv4chat.store.salvage import salvage
 
 _EPILOG = """\b
 ID is the number that `list` and `search` print, or `last`.
@@ -229,7 +230,7 @@ def _import(store: Repository, file: str) -> list[tuple[int, str]]:
     if file != "-" and _is_database(Path(file)):
         found, lost = salvage(Path(file))
         if lost:
-            click.echo(f"{lost} messages of {file} are damaged and cannot be read.", err=True)
+            click.echo(f"{lost} messages of {file} cannot be read.", err=True)
         wholes = [WholeConversation(talk.record, talk.messages, talk.figures) for talk in found]
         return [(whole.add_to(store), whole.record.title) for whole in wholes]
     raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
@@ -243,4 +244,5 @@ def _import(store: Repository, file: str) -> list[tuple[int, str]]:
 
 def _is_database(path: Path) -> bool:
     with path.open("rb") as file:
-        return file.read(len(HEADER)) == HEADER
+        # A history whose first page is overwritten is told by its name.
+        return file.read(len(HEADER)) == HEADER or path.suffix == ".db"

@@ -1,7 +1,8 @@
 """The history for an asyncio program: all SQL in one thread of its own, in the order it was asked for.
 
 When the disk fails while the program runs (full, gone, damaged), the conversation in use moves into memory
-and work goes on there; `trouble` is called once with the sentence to show.
+and work goes on there. Damage that is found while none is in use is put right at once, by opening the file
+anew. In both cases `trouble` is called with the sentence to show.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ class BackgroundStore:
         self._folder = folder
         self.trouble = trouble
         self._repository: Repository | None = None
-        self._closed = False
+        self._closed = self._opened_anew = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="history")
         self._lock = threading.Lock()
 
@@ -91,8 +92,18 @@ class BackgroundStore:
                 raise
             if isinstance(error, StoreDamaged) and self._folder is not None:
                 suspect(self._folder)
+                if self.current is None and not self._opened_anew:
+                    self._open_anew(self._repository)
+                    return self._run(work)
             self._move_to_memory(str(error))
             return work(self._repository)
+
+    def _open_anew(self, broken: Repository) -> None:
+        self._opened_anew = True
+        broken.close()
+        notice = self._open()
+        if notice:
+            self.trouble(notice)
 
     def _move_to_memory(self, reason: str) -> None:
         broken, memory = self._repository, open_in_memory()

@@ -1,21 +1,24 @@
 """Opening the history whatever state it is in: fresh, older, newer, broken, read-only, or not at all.
 
 `open_history` always gives a working repository. When it is not the usual file, `notice` is the sentence to
-show: a broken file is set aside under another name, a newer one stays where it is and a file of this
-version stands beside it, and where nothing can be written the history lives in memory until the program ends.
+show: what can be read of a broken file is brought back and the file itself kept under another name; a newer
+one stays where it is and a file of this version stands beside it; and where nothing can be written the
+history lives in memory until the program ends.
 """
 
+import fcntl
 import os
 import sqlite3
 import time
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from dsv4chat.store.errors import StoreBusy, StoreDamaged, StoreError, StoreNewer, StoreUnwritable
 from dsv4chat.store.instance import Instance
+from dsv4chat.store.recovering import Recovered, recover
 from dsv4chat.store.repository import Repository
-from dsv4chat.store.salvage import open_read_only
 from dsv4chat.store.schema import APPLICATION_ID, MIGRATIONS
 
 FILE_NAME = "history.db"
@@ -45,7 +48,8 @@ def open_history(folder: Path) -> Opened:
         reason = f"The folder {folder} cannot be used for the history ({error.strerror or error})."
     copy = _copy_in_memory(folder / FILE_NAME)
     if copy is not None:
-        return Opened(copy, False, f"{reason} It can be read, but new messages are kept only until you quit.")
+        repository, came = copy
+        return Opened(repository, False, f"{reason} {came} New messages are kept only until you quit.")
     return Opened(open_in_memory(), False, f"{reason} Conversations are kept only until you quit.")
 
 
@@ -57,38 +61,89 @@ def open_in_memory() -> Repository:
     return Repository(connection, Instance(None))
 
 
-def _copy_in_memory(path: Path) -> Repository | None:
-    """A history that can be read but not written, as one in memory; None if it cannot be read either."""
-    memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    try:
-        if path.stat().st_size <= LARGEST_COPY:
-            with closing(open_read_only(path)) as source:
-                source.backup(memory)
-            _configure(memory)
-            migrate(memory)
-            return Repository(memory, Instance(None))
-    except (OSError, sqlite3.Error, StoreError):
-        pass
-    memory.close()
+def _copy_in_memory(path: Path) -> tuple[Repository, str] | None:
+    """What can be read of a history that cannot be written, in memory, and a sentence; None if nothing."""
+    for copy in (_whole, _what_can_be_read):
+        memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        try:
+            return Repository(memory, Instance(None)), copy(path, memory)
+        except (OSError, sqlite3.Error, StoreError):
+            memory.close()
     return None
+
+
+def _whole(path: Path, memory: sqlite3.Connection) -> str:
+    if path.stat().st_size > LARGEST_COPY:
+        raise StoreUnwritable(f"{path} is too large to be read into memory.")
+    with closing(open_read_only(path)) as source:
+        source.backup(memory)
+    _check(memory, path)
+    _configure(memory)
+    migrate(memory)
+    return "It can be read."
+
+
+def _what_can_be_read(path: Path, memory: sqlite3.Connection) -> str:
+    _configure(memory)
+    migrate(memory)
+    found = recover(path, memory)
+    if not found.messages:
+        raise StoreDamaged(f"Nothing in {path} can be read.")
+    return found.sentence
 
 
 def _open_folder(folder: Path) -> Opened:
     path = folder / FILE_NAME
     try:
-        return Opened(_open_file(path), True)
+        return _open_or_recover(path)
     except StoreNewer as error:
         own = folder / f"history-format-{len(MIGRATIONS)}.db"
         notice = f"{error} It is left as it is; this version writes to {own.name} beside it."
-        return Opened(_open_file(own), True, notice)
+        opened = _open_or_recover(own)
+        return Opened(opened.repository, True, f"{notice} {opened.notice}" if opened.notice else notice)
+
+
+def _open_or_recover(path: Path) -> Opened:
+    try:
+        return Opened(_open_file(path), True)
     except StoreDamaged as error:
-        aside = _set_aside(path)
-        return Opened(
-            _open_file(path),
-            True,
-            f"{error} It was kept as {aside.name} and a new history was started; `dsv4chat history import "
-            f"{aside}` brings back what can be read.",
-        )
+        return _recovered(path, str(error))
+
+
+def _recovered(path: Path, reason: str) -> Opened:
+    """A new history with what can be read of the damaged one, which stays until that is written."""
+    fresh = path.with_suffix(".recovering")
+    try:
+        with _alone(path.parent):
+            with suppress(StoreDamaged):
+                return Opened(_open_file(path), True)  # another program was faster
+            for left in (fresh, fresh.with_name(f"{fresh.name}-journal")):  # by a program that was killed
+                left.unlink(missing_ok=True)
+            os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
+                migrate(connection)
+                try:
+                    found = recover(path, connection)
+                except StoreDamaged:
+                    found = Recovered(0, 0, 0)
+            aside = _set_aside(path)
+            fresh.rename(path)
+            path.with_suffix(_SUSPECTED).unlink(missing_ok=True)
+    except (OSError, sqlite3.Error) as error:
+        fresh.unlink(missing_ok=True)
+        raise StoreUnwritable(f"{reason} It cannot be brought back now ({error}).") from error
+    return Opened(_open_file(path), True, f"{reason} {found.sentence} The damaged file is kept as {aside}.")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Of several programs that would do the same in a folder, one at a time."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _open_file(path: Path) -> Repository:
@@ -127,10 +182,28 @@ def suspect(folder: Path) -> None:
 def _check_if_suspected(connection: sqlite3.Connection, path: Path) -> None:
     mark = path.with_suffix(_SUSPECTED)
     if mark.exists():
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        _check(connection, path)
         mark.unlink(missing_ok=True)
-        if found != "ok":
-            raise StoreDamaged(f"The history {path.name} is damaged ({' '.join(found.split())}).")
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Raises StoreDamaged if SQLite finds anything wrong."""
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise StoreDamaged(f"The history {path.name} is damaged ({' '.join(found.split())}).")
+
+
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """A connection that writes nothing, also where nothing can be written. Raises StoreUnwritable."""
+    problem: Exception = FileNotFoundError(path)
+    for way in ("mode=ro", "immutable=1"):
+        try:
+            connection = sqlite3.connect(f"{path.resolve().as_uri()}?{way}", uri=True)
+            connection.execute("PRAGMA schema_version")
+            return connection
+        except sqlite3.Error as error:
+            problem = error
+    raise StoreUnwritable(f"{path} cannot be opened ({problem}).")
 
 
 def _configure(connection: sqlite3.Connection) -> None:

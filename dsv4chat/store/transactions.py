@@ -26,6 +26,7 @@ class Transactions:
         self.instance = instance
         self.clock = clock
         connection.row_factory = sqlite3.Row
+        connection.text_factory = _text
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -70,3 +71,8 @@ class Transactions:
             raise StoreError(f"The history cannot keep this text ({error}).") from error
         except (ValueError, json.JSONDecodeError) as error:
             raise StoreDamaged(f"An entry of the history cannot be read ({error}).") from error
+
+
+def _text(stored: bytes) -> str:
+    """A text of the file. One wrong byte in it is no reason to show nothing of its conversation."""
+    return stored.decode(errors="replace")

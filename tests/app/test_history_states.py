@@ -39,4 +39,4 @@ async def test_a_chat_starts_whatever_state_its_history_is_in(tmp_path: Path, ki
     assert len(notices) == 1
     kept = path if "newer" in kind else next(tmp_path.glob("history-damaged-*.db"))
     assert kept.read_bytes() == before
-    assert ("newer version" if "newer" in kind else "history import") in notices[0]
+    assert ("newer version" if "newer" in kind else "Nothing could be brought back") in notices[0]

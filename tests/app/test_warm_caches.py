@@ -199,6 +199,27 @@ async def test_files_of_conversations_that_are_gone_are_removed(tmp_path: Path) 
     await session.close()
 
 
+async def test_after_a_damaged_history_what_came_back_is_warm_and_the_rest_is_dropped(tmp_path: Path) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    await ask(session, "Capital?")
+    await session.close()
+    path = tmp_path / "history.db"
+    path.write_bytes(bytes(4096) + path.read_bytes()[4096:])
+    files = {owner: saved_file(tmp_path / "caches", owner) for owner in ("1", "2")}
+    again = saving(tmp_path)
+    later = await ready(again)
+    told = [event.sentence for event in later.events if isinstance(event, Notice)]
+    assert ["2 messages in 1 conversation were brought back" in sentence for sentence in told] == [True]
+    await wait_for(lambda: again.engine.caches.resumed == ["1"])
+    for _ in range(3):
+        await idle(later, again, IDLE_SECONDS)
+    assert {owner for owner, saved in files.items() if saved.exists()} == {"1"}
+    await ask(later, "And now?")
+    assert [message.content for message in later.path] == ["Capital?", "Paris.", "And now?", "Paris."]
+    await later.close()
+
+
 async def test_a_history_in_memory_says_nothing_about_files(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     parts = saving(tmp_path)

@@ -279,9 +279,12 @@ async def test_damage_found_while_writing_moves_the_chat_to_memory_and_the_file_
     assert opened.persistent
     assert opened.notice is not None
     (aside,) = tmp_path.glob("history-damaged-*.db")
-    assert f"dsv4chat history import {aside}" in opened.notice
+    assert str(aside) in opened.notice
+    (line,) = opened.repository.summaries()
+    assert f"{line.messages} messages in 1 conversation were brought back" in opened.notice
+    assert 150 < line.messages < 200
+    assert f"{200 - line.messages} messages could not be read" in opened.notice
     found, lost = salvage(aside)
-    assert sum(len(rescued.messages) for rescued in found) + lost >= 200
-    assert max(len(rescued.messages) for rescued in found) > 150
+    assert ([len(rescued.messages) for rescued in found], lost) == ([line.messages], 200 - line.messages)
     opened.repository.close()
     assert open_history(tmp_path).notice is None

@@ -60,7 +60,7 @@ def test_loose_permissions_of_an_existing_history_are_tightened(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("damage", ["garbage", "cut", "zeros in the middle"])
-def test_a_damaged_history_is_set_aside_and_a_new_one_started(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_history_is_set_aside_and_what_can_be_read_comes_back(tmp_path: Path, damage: str) -> None:
     path = tmp_path / FILE_NAME
     write_one(tmp_path)
     content = path.read_bytes()
@@ -75,13 +75,16 @@ def test_a_damaged_history_is_set_aside_and_a_new_one_started(tmp_path: Path, da
     assert opened.persistent
     assert opened.notice is not None
     assert "damaged" in opened.notice
-    assert opened.repository.summaries() == []
+    back = ["kept"] if damage == "zeros in the middle" else []
+    assert ("1 message in 1 conversation was brought back" in opened.notice) == bool(back)
+    assert ("Nothing could be brought back" in opened.notice) != bool(back)
+    assert [line.preview for line in opened.repository.summaries()] == back
     opened.repository.close()
     (aside,) = tmp_path.glob("history-damaged-*.db")
     assert aside.read_bytes() == content
-    assert aside.name in opened.notice
+    assert str(aside) in opened.notice
     write_one(tmp_path, "after")
-    assert texts(tmp_path) == ["after"]
+    assert texts(tmp_path) == ["after", *back]
 
 
 def test_a_database_of_another_program_is_set_aside(tmp_path: Path) -> None:
