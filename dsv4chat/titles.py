@@ -9,6 +9,7 @@ The task's token follows a finished turn, so the model has read everything alrea
 import asyncio
 import re
 import unicodedata
+from collections.abc import Sequence
 from contextlib import aclosing
 
 from dsv4chat.encoding import Conversation, EncodingError, Profile, Tokenizer
@@ -22,6 +23,14 @@ _READ = 4000  # characters looked at for a title
 _JOINERS = "\u200c\u200d"
 _HEAD = re.compile(r"\A(?:[#>*_`\"'“”‘’«»\s-]|title\s*:)+", re.IGNORECASE)
 _TAIL = "*_`\"'“”‘’«» .,;:-"
+_WORD = re.compile(r"[^\W_\u0e00-\U0010ffff]+|[^\W_]")  # from Thai on, scripts are read by the character
+_COMMON = frozenset(
+    "a about all am an and any are as at be been but by can chat could did do does for from get give go "  # noqa: SIM905
+    "had has have he her here his how i if in into is it its just know let like make me my need new no "
+    "not of on one or our out please she should show so some tell than that the their them then there "
+    "these they this those to told up us use want was we were what when where which who why will with "
+    "would you your".split()
+)
 
 
 def title_turn(
@@ -58,7 +67,7 @@ async def make_title(
     *,
     conversation_id: str = "default",
 ) -> str | None:
-    """The model's title for `conversation`; None if it wrote none or could not.
+    """The model's title for `conversation`; None if it wrote none that is about it, or could not.
 
     Raises EngineDied. Cancelled, it stops the engine.
     """
@@ -74,7 +83,24 @@ async def make_title(
                     reply = event.message.content
     except (EngineFailed, EncodingError):
         return None
-    return None if reply is None else clean_title(reply)
+    title = None if reply is None else clean_title(reply)
+    said = [message.content for message in conversation.messages if message.role == "user"]
+    return title if title is not None and is_about(title, said) else None
+
+
+def is_about(title: str, said: Sequence[str]) -> bool:
+    """Whether a title can be one for what a person said, the first message first.
+
+    A small model gives what it does not understand the title of something else, or the beginning of the
+    message, cut off anywhere. So some word that means something must be the person's, and where the
+    message goes on the last word must mean something.
+    """
+    words = _words(title)
+    first = _words(said[0]) if said else []
+    if len(words) < len(first) and words == first[: len(words)] and words[-1] in _COMMON:
+        return False
+    theirs = {word for text in said for word in _words(text)} - _COMMON
+    return any(_same(word, other) for word in set(words) - _COMMON for other in theirs)
 
 
 def clean_title(reply: str) -> str | None:
@@ -105,6 +131,16 @@ def _harmless(text: str) -> str:
         for character in text
     )
     return " ".join("".join(kept).split())
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(unicodedata.normalize("NFKC", text[:_READ]).casefold())
+
+
+def _same(word: str, other: str) -> bool:
+    """Whether they are one word, or one is the other with an ending."""
+    short, long = sorted((word, other), key=len)
+    return short == long or (len(short) >= 4 and long.startswith(short))
 
 
 def _has_word(text: str) -> bool:

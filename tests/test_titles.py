@@ -7,7 +7,7 @@ import pytest
 
 from dsv4chat.encoding import Conversation, EncodingError, Message, Profile
 from dsv4chat.engine_process import EngineDied, EngineFailed
-from dsv4chat.titles import LONGEST, clean_title, fallback_title, make_title, title_turn
+from dsv4chat.titles import LONGEST, clean_title, fallback_title, is_about, make_title, title_turn
 from dsv4chat.turns import Turn
 from tests.support.app_parts import small_tokenizer
 from tests.support.token_sources import ScriptedSource
@@ -43,6 +43,42 @@ async def test_a_model_that_fails_or_does_not_end_its_title_gives_none() -> None
     assert await title(engine("…!?")) is None
     with pytest.raises(EngineDied):
         await title(engine("half a", fail=EngineDied("it was killed", Path("engine.log"))))
+
+
+async def test_a_title_of_something_else_is_none() -> None:
+    assert await title(engine("Greeting")) is None
+    assert await title(engine("What is the")) is None
+
+
+@pytest.mark.parametrize(
+    ("title", "said", "fits"),
+    [
+        ("Element iron", "Which element has the symbol Fe?", True),
+        ("Sum of 12 and 30", "12 + 30", True),
+        ("Sum of 2 and 3", "12 + 30", False),
+        ("Debugging a script", "debug this script", True),
+        ("Reise nach Zürich", "Wie plane ich eine Reise nach ZÜRICH?", True),
+        ("法国的首都", "法国首都是哪里？", True),
+        ("问候", "法国首都是哪里？", False),
+        ("Goodbye", "The tools do not help, I need a hammer", False),
+        ("Chat", "Can we chat about my code?", False),
+        ("What I told you", "What did I tell you?", False),
+        ("The tools do not help, I need", "The tools do not help, I need a hammer", False),
+        ("Capital of Peru", "Capital of Peru, please", True),
+        ("Why is the sky blue", "Why is the sky blue?", True),
+        ("Tell me about you", "Tell me about you!", False),
+        ("Anything", "", False),
+    ],
+)
+def test_a_title_is_about_what_was_said_if_it_shares_a_word_that_means_something(
+    title: str, said: str, fits: bool
+) -> None:
+    assert is_about(title, [said]) == fits
+
+
+def test_later_messages_count_too() -> None:
+    assert is_about("Sorting lists", ["Hello!", "How do I sort a list in Python? I mean sorting."])
+    assert not is_about("Anything", [])
 
 
 @pytest.mark.parametrize(
