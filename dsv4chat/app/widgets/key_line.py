@@ -5,6 +5,7 @@ and the end of every answer, in which no other key is looked at.
 """
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -32,7 +33,7 @@ class _Item:
 
 
 class KeyLine(Widget):
-    """What does not fit is cut off at the right. hovered: the number of the item under the mouse."""
+    """Keys that do not fit are left out. hovered: the number of the item under the mouse."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = beside(__file__)
@@ -57,7 +58,7 @@ class KeyLine(Widget):
             for name in ("key", "description", "hover", "disabled")
         )
         parts: list[Content] = []
-        for number, item in enumerate(self._items):
+        for number, item in enumerate(self._fitting()):
             part = Content.assemble((item.shown, key), (f" {item.words}", words))
             if number == self.hovered:
                 part = part.stylize(hover)
@@ -95,12 +96,17 @@ class KeyLine(Widget):
             self._items, self.hovered = items, None
             self.refresh()
 
+    def _fitting(self) -> list[_Item]:
+        ends = accumulate(item.width + 1 for item in self._items)
+        room = self.content_size.width + 1
+        return [item for item, end in zip(self._items, ends, strict=True) if end <= room]
+
     def _at(self, place: Offset | None) -> int | None:
         """The number of the item at a place in the row."""
         if place is None:
             return None
         start = 0
-        for number, item in enumerate(self._items):
+        for number, item in enumerate(self._fitting()):
             if start <= place.x < start + item.width:
                 return number
             start += item.width + 1

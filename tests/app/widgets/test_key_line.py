@@ -73,7 +73,10 @@ async def test_the_mouse_over_a_key_tells_what_it_is_for() -> None:
         assert line.hovered is None
 
 
-async def test_what_does_not_fit_is_cut_off() -> None:
-    async with hosted_screen(Keys, (16, 5)) as (host, pilot, _):
+async def test_keys_that_do_not_fit_are_left_out() -> None:
+    async with hosted_screen(Keys, (19, 5)) as (host, pilot, _):
         await pilot.pause()
-        assert drawn(host).split("\n")[-1].startswith("  f2 First f5")
+        assert drawn(host).split("\n")[-1] == "  f2 First f5 Off"
+        await pilot.resize_terminal(18, 5)
+        await pilot.pause()
+        assert drawn(host).split("\n")[-1] == "  f2 First"
