@@ -17,7 +17,6 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from dsv4chat.runtime.protocol import SamplingParams
 from dsv4chat.settings_file import settings_path
 
 
@@ -65,7 +64,7 @@ class EngineSettings(_Section):
 class SamplingSettings(_Section):
     """How the next token is chosen, in the app and in `dsv4chat ask`, whose options win.
 
-    The defaults are the model's own distribution.
+    Unset: as the model's generation_config.json says, or else from the model's own distribution.
     """
 
     temperature: float = Field(default=1.0, ge=0)
@@ -82,10 +81,6 @@ class SamplingSettings(_Section):
     """Repeats an answer to the same conversation; unset: another draw each time."""
     max_tokens: int | None = Field(default=None, ge=1)
     """The longest answer; unset: as long as the context lasts."""
-
-    def params(self) -> SamplingParams:
-        """As the engine takes them."""
-        return SamplingParams(**self.model_dump())
 
     def given(self) -> dict[str, object]:
         """Only what the file or the environment sets, by name."""

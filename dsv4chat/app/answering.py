@@ -5,13 +5,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from dsv4chat.app.events import AnswerResumed, TurnAdded
 from dsv4chat.app.prompts import to_conversation
 from dsv4chat.app.turn_runner import TurnRunner
 from dsv4chat.runtime.protocol import SamplingParams
-from dsv4chat.sampling_defaults import override
+from dsv4chat.sampling_defaults import named, override
 from dsv4chat.store import ConversationSettings, GenerationRecord, MessageRecord
 from dsv4chat.turns import Turn
 
@@ -56,7 +54,7 @@ class Answering:
             tokenizer=text.fingerprint,
             profile=text.profile.value,
             layers=ready.layers,
-            sampling=_sampling_columns(self._sampling()),
+            sampling=named(self._sampling()),
         )
         record = await session.store.run(
             lambda history: history.begin_answer(
@@ -86,7 +84,7 @@ class Answering:
         session.events.append(AnswerResumed(record))
         path = tuple(session.path)
         session.path.pop()
-        generation = replace(before.generation, sampling=_sampling_columns(self._sampling()))
+        generation = replace(before.generation, sampling=named(self._sampling()))
         return await self._run(record, generation, path, settings, resumed=True)
 
     def can_resume(self, record: MessageRecord) -> bool:
@@ -143,10 +141,3 @@ class Answering:
     def _sampling(self) -> SamplingParams:
         """The program's, with what this conversation sets differently."""
         return override(self._session.sampling, self._session.settings.sampling)
-
-
-def _sampling_columns(sampling: SamplingParams) -> dict[str, object]:
-    """What differs from the neutral settings."""
-    neutral = msgspec.to_builtins(SamplingParams())
-    given = msgspec.to_builtins(sampling)
-    return {name: value for name, value in given.items() if value != neutral[name]}

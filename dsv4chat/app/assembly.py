@@ -58,7 +58,6 @@ def build_session(options: ChatOptions) -> ChatSession:
             effort=options.effort or settings.chat.effort,
             tools=[dict(one) for one in preferences.toolbox().definitions] if settings.tools.enabled else [],
         ),
-        sampling=settings.sampling.params(),
         preferences=preferences,
     )
     preferences.changed.append(partial(take_effect, session))

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dsv4chat.app.events import (
@@ -20,19 +20,24 @@ from dsv4chat.app.ports import Engine
 from dsv4chat.app.wording import seconds
 from dsv4chat.encoding import EncodingError, Profile, Tokenizer, detect_profile
 from dsv4chat.engine_process import EngineDied, EngineFailed, Hang
-from dsv4chat.runtime.protocol import Load, Ready
+from dsv4chat.runtime.protocol import Load, Ready, SamplingParams
+from dsv4chat.sampling_defaults import model_sampling
 
 LOADING_SECONDS = 30.0  # of silence that a load may take
 
 
 @dataclass(frozen=True)
 class TextSide:
-    """What turns text into ids for one model folder. fingerprint: of its tokenizer.json."""
+    """What turns text into ids for one model folder. fingerprint: of its tokenizer.json.
+
+    sampling: how the model wants to be sampled where nobody says otherwise.
+    """
 
     tokenizer: Tokenizer
     fingerprint: str
     profile: Profile
     notice: str | None
+    sampling: SamplingParams = field(default_factory=SamplingParams)
 
 
 def read_text_side(folder: Path, profile: str | None) -> TextSide:
@@ -43,7 +48,7 @@ def read_text_side(folder: Path, profile: str | None) -> TextSide:
     except OSError as error:
         raise EncodingError(f"tokenizer.json in {folder} cannot be read ({error}).") from error
     choice = detect_profile(folder, profile)
-    return TextSide(tokenizer, digest[:16], choice.profile, choice.notice)
+    return TextSide(tokenizer, digest[:16], choice.profile, choice.notice, model_sampling(folder))
 
 
 class EngineLink:

@@ -10,9 +10,7 @@ if TYPE_CHECKING:
 def take_effect(session: "ChatSession", section: str, name: str) -> None:
     """To be called after `section.name` was changed."""
     settings = session.preferences.settings
-    if section == "sampling":
-        session.sampling = settings.sampling.params()
-    elif section == "chat":
+    if section == "chat":
         chat = settings.chat
         session.set_defaults(
             replace(session.defaults, system=chat.system, thinking=chat.thinking, effort=chat.effort)

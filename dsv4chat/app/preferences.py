@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from dsv4chat.settings import Settings
 from dsv4chat.settings_edit import SettingsUnwritable, check_setting, save_setting
 from dsv4chat.tool_loop import ToolLimits
@@ -27,12 +29,21 @@ class Preferences:
         """
         checked = check_setting(section, name, value)
         part = getattr(self.settings, section)
-        self.settings = self.settings.model_copy(update={section: part.model_copy(update={name: checked})})
+        return self._change(section, name, part.model_copy(update={name: checked}), checked)
+
+    def unset(self, section: str, name: str) -> str | None:
+        """As it was made: the setting goes out of the file. Otherwise like `set`."""
+        part = getattr(self.settings, section)
+        kept = {other: getattr(part, other) for other in part.model_fields_set - {name}}
+        return self._change(section, name, type(part).model_construct(**kept), None)
+
+    def _change(self, section: str, name: str, part: BaseModel, value: Any) -> str | None:
+        self.settings = self.settings.model_copy(update={section: part})
         if (section, name) == ("tools", "functions"):
             self._toolbox = None
         for listener in self.changed:
             listener(section, name)
-        return self._save(section, name, checked)
+        return self._save(section, name, value)
 
     def toolbox(self) -> Toolbox:
         """The built-in tools and those the settings name, whose code is run. To be called in a thread."""

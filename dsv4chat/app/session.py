@@ -32,6 +32,7 @@ from dsv4chat.app.tool_turns import ToolTurns
 from dsv4chat.app.tree_actions import TreeActions
 from dsv4chat.app.warm_caches import WarmCaches
 from dsv4chat.runtime.protocol import Load, SamplingParams
+from dsv4chat.sampling_defaults import override
 from dsv4chat.store import (
     BackgroundStore,
     Branch,
@@ -63,7 +64,6 @@ class ChatSession:
         load: Load,
         store: BackgroundStore,
         settings: ConversationSettings | None = None,
-        sampling: SamplingParams | None = None,
         preferences: Preferences | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -73,7 +73,6 @@ class ChatSession:
         self.path: list[MessageRecord] = []
         self.branches: dict[int, Branch] = {}
         self.settings = settings or ConversationSettings()
-        self.sampling = sampling or SamplingParams()
         self.leaving: Callable[[], None] = lambda: None  # called when another conversation was asked for
         self.store = store
         store.trouble = lambda sentence: self.events.append(self.opened.of_history(sentence))
@@ -111,6 +110,16 @@ class ChatSession:
     def title(self) -> str:
         """Of the open conversation; "" for a new one."""
         return self.record.title if self.record else ""
+
+    @property
+    def model_sampling(self) -> SamplingParams:
+        """How the model wants to be sampled; neutral as long as none was loaded."""
+        return self.link.text.sampling if self.link.text is not None else SamplingParams()
+
+    @property
+    def sampling(self) -> SamplingParams:
+        """What holds where a conversation sets nothing: the settings, and below them the model's own."""
+        return override(self.model_sampling, self.preferences.settings.sampling.given())
 
     # -- what a person does ----------------------------------------------------------------------------
 

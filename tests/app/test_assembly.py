@@ -1,5 +1,7 @@
 """The real parts put together from the command line, the settings file and the environment."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,10 @@ import pytest
 from dsv4chat.app.assembly import build_session
 from dsv4chat.app.events import Notice
 from dsv4chat.app.options import ChatOptions
+from dsv4chat.assets import demo_path
+from dsv4chat.runtime.protocol import SamplingParams
 from dsv4chat.settings import load_settings
+from tests.support.app_parts import wait_for
 
 
 @pytest.fixture
@@ -55,6 +60,28 @@ async def test_a_changed_setting_holds_at_once_and_is_in_the_file(config: Path) 
     with pytest.raises(ValueError, match="top_k"):
         session.preferences.set("sampling", "top_k", -1)
     session.store.close()
+
+
+async def test_a_conversation_wins_over_the_settings_and_they_over_the_model(
+    config: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(demo_path(), model)
+    (model / "generation_config.json").write_text('{"temperature": 0.6, "top_p": 0.9, "top_k": 40}')
+    (config / "settings.toml").write_text("[sampling]\ntop_p = 1.0\n")
+    session = build_session(ChatOptions(model=str(model)))
+    assert session.sampling == SamplingParams()
+    await session.open_history()
+    session.start_engine()
+    await wait_for(lambda: session.can_send)
+    assert session.sampling == SamplingParams(temperature=0.6, top_p=1.0, top_k=40)
+    session.set_settings(replace(session.settings, sampling={"top_k": 1, "max_tokens": 2}))
+    assert session.submit("12 + 30")
+    await wait_for(lambda: not session.busy)
+    made = session.path[-1].generation
+    assert made is not None
+    assert made.sampling == {"temperature": 0.6, "top_k": 1, "max_tokens": 2}
+    await session.close()
 
 
 async def test_a_broken_settings_file_is_told_and_left_alone(config: Path) -> None:

@@ -205,6 +205,8 @@ class ChatCommands(ConversationCommands):
         if self.session is None:
             return
         from dsv4chat.app.screens.settings_screen import SettingsScreen
+        from dsv4chat.sampling_defaults import named
 
         themes = sorted(self.app.available_themes)
-        self.app.push_screen(SettingsScreen(self.session.preferences, {"appearance.theme": themes}))
+        own = {f"sampling.{name}": value for name, value in named(self.session.model_sampling).items()}
+        self.app.push_screen(SettingsScreen(self.session.preferences, {"appearance.theme": themes}, own))

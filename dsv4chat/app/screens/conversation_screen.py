@@ -32,7 +32,7 @@ class ConversationForm:
 class ConversationScreen(ModalScreen[ConversationForm | None]):
     """Gives back what was filled in, or None when it is left by Esc.
 
-    usual: the sampling of the program, which holds where a field is left empty.
+    usual: the sampling of the settings and the model, which holds where a field is left empty.
     """
 
     DEFAULT_CSS = beside(__file__)
@@ -57,7 +57,7 @@ class ConversationScreen(ModalScreen[ConversationForm | None]):
             yield HarmlessTextArea(
                 self._settings.system, id="system", soft_wrap=True, tab_behavior="focus", compact=True
             )
-            yield Static("Sampling; an empty field: as in the settings", markup=False, classes="head")
+            yield Static("Sampling; empty: as the settings or the model say", markup=False, classes="head")
             for name in _FIELDS:
                 given = self._settings.sampling.get(name)
                 usual = self._usual.get(name)

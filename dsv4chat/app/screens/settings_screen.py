@@ -30,6 +30,7 @@ class SettingsScreen(ModalScreen[None]):
     """Enter toggles, goes to the next choice, or asks for a value; Esc goes back.
 
     choices: what there is to choose from where the models do not say it, as {"appearance.theme": names}.
+    own: what holds where a setting is unset and the model says something, as {"sampling.temperature": 0.6}.
     """
 
     DEFAULT_CSS = beside(__file__)
@@ -38,10 +39,16 @@ class SettingsScreen(ModalScreen[None]):
         Binding("delete", "unset", "As it was made", show=False),
     ]
 
-    def __init__(self, preferences: Preferences, choices: dict[str, list[str]] | None = None) -> None:
+    def __init__(
+        self,
+        preferences: Preferences,
+        choices: dict[str, list[str]] | None = None,
+        own: dict[str, object] | None = None,
+    ) -> None:
         super().__init__()
         self._preferences = preferences
         self._given = choices or {}
+        self._own = own or {}
         self._rows: list[tuple[str, str]] = []  # section and name of each line; name "" for a heading
         self._editing: tuple[str, str] | None = None
 
@@ -101,6 +108,10 @@ class SettingsScreen(ModalScreen[None]):
         except ValueError as error:
             self._tell(f"{error}.", wrong=True)
             return False
+        self._changed(section, name, trouble)
+        return True
+
+    def _changed(self, section: str, name: str, trouble: str | None) -> None:
         variable = self._preferences.from_environment(section, name)
         if trouble:
             self._tell(trouble, wrong=True)
@@ -113,7 +124,6 @@ class SettingsScreen(ModalScreen[None]):
         self.query_one(OptionList).replace_option_prompt_at_index(
             self._rows.index((section, name)), self._line(section, name)
         )
-        return True
 
     def _end_editing(self) -> None:
         self._editing = None
@@ -124,7 +134,7 @@ class SettingsScreen(ModalScreen[None]):
         at = self.query_one(OptionList).highlighted
         if self._editing is None and at is not None and self._rows[at][1]:
             section, name = self._rows[at]
-            self._set(section, name, self._field(section, name).get_default(call_default_factory=True))
+            self._changed(section, name, self._preferences.unset(section, name))
 
     def action_leave(self) -> None:
         if self._editing is not None:
@@ -156,11 +166,23 @@ class SettingsScreen(ModalScreen[None]):
 
     def _line(self, section: str, name: str) -> Content:
         value = self._value(section, name)
-        own = value != self._field(section, name).get_default(call_default_factory=True)
         shown = " ".join(visible(_as_typed(value)).split()) or "unset"
-        return Content.assemble(f"  {name:{_WIDTH - 2}}", (shown, "$accent" if own else "$foreground 70%"))
+        if f"{section}.{name}" in self._own:
+            changed = self._is_set(section, name)
+            shown += "" if changed else "  as the model says"
+        else:
+            changed = value != self._field(section, name).get_default(call_default_factory=True)
+        return Content.assemble(
+            f"  {name:{_WIDTH - 2}}", (shown, "$accent" if changed else "$foreground 70%")
+        )
+
+    def _is_set(self, section: str, name: str) -> bool:
+        return name in getattr(self._preferences.settings, section).model_fields_set
 
     def _value(self, section: str, name: str) -> Any:
+        """What is in force."""
+        if not self._is_set(section, name) and f"{section}.{name}" in self._own:
+            return self._own[f"{section}.{name}"]
         return getattr(getattr(self._preferences.settings, section), name)
 
     def _field(self, section: str, name: str) -> FieldInfo:

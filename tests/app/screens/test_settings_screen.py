@@ -1,5 +1,6 @@
 """The settings screen alone: every kind of setting is changed, saved, refused, set back."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,23 @@ async def test_delete_sets_back_what_was_changed(tmp_path: Path) -> None:
         await pilot.pause()
     assert preferences.settings.sampling.seed is None
     assert "seed" not in path.read_text()
+
+
+async def test_what_the_model_says_is_shown_until_it_is_set(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    preferences = Preferences(load_settings(path).settings, path)
+    own: dict[str, object] = {"sampling.temperature": 0.6}
+    async with hosted_screen(lambda: SettingsScreen(preferences, own=own), (90, 50)) as (host, pilot, _):
+        assert re.search(r"temperature +0\.6 +as the model says", drawn(host))
+        await change(host, pilot, "temperature", "1")
+        assert re.search(r"temperature +1\.0 ", drawn(host))
+        assert preferences.settings.sampling.given() == {"temperature": 1.0}
+        go_to(host, "temperature")
+        await pilot.press("delete")
+        await pilot.pause()
+        assert re.search(r"temperature +0\.6 +as the model says", drawn(host))
+        assert preferences.settings.sampling.given() == {}
+    assert "temperature" not in path.read_text()
 
 
 async def test_a_broken_file_is_named_and_the_setting_holds_for_now(tmp_path: Path) -> None:
