@@ -6,7 +6,7 @@ came since is looked at when an answer has been over for a while and nobody type
 """
 
 import gc
-import time
+from time import monotonic as now
 
 QUIET = 3.0  # seconds without anything going on before it may be looked
 _NEVER = 1_000_000_000
@@ -29,12 +29,12 @@ class Garbage:
 
     def busy(self, *, made: bool = False) -> None:
         """Something goes on; made: and something that can become garbage."""
-        self._last = time.monotonic()
+        self._last = now()
         self._anything |= made
 
     def look(self) -> bool:
         """Look for garbage if there may be some and this is a good moment; whether that was done."""
-        if not (self._settled and self._anything) or time.monotonic() - self._last < QUIET:
+        if not (self._settled and self._anything) or now() - self._last < QUIET:
             return False
         self._anything = False
         gc.collect()

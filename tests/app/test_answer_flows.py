@@ -1,18 +1,21 @@
 """Answers in the whole app: thinking, text, how they end."""
 
 import gc
-import time
 from pathlib import Path
 
 import pytest
+from textual.widget import MountError
+from textual.widgets import Static
 
 from dsv4chat.app import garbage
+from dsv4chat.app.widgets.assistant_message import AssistantMessage
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.finished_markdown import FinishedMarkdown
 from dsv4chat.app.widgets.growing_text import GrowingText
 from dsv4chat.app.widgets.thinking_view import ThinkingView
 from dsv4chat.app.widgets.tool_card import ToolCard
-from tests.support.app_parts import Parts, screen_text, wait_until
+from dsv4chat.store import MessageRecord
+from tests.support.app_parts import Parts, Ticks, screen_text, wait_until
 from tests.support.chat import THOUGHT, answered, chat, one, say, tokens_shown
 from tests.support.fake_engine import Script
 
@@ -63,28 +66,28 @@ async def test_unfolded_thinking_follows_while_it_is_written(tmp_path: Path) -> 
 async def test_garbage_is_looked_for_when_an_answer_is_over_and_nobody_types(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(garbage, "QUIET", 0.5)
     usual, looks = gc.get_threshold(), []
-    monkeypatch.setattr(gc, "collect", lambda: looks.append(time.monotonic()))
+    monkeypatch.setattr(gc, "collect", lambda: looks.append(None))
+    clock = Ticks()
+    monkeypatch.setattr(garbage, "now", clock)
     parts = Parts(tmp_path, Script([THOUGHT]))
     parts.allow = 10
     try:
         async with chat(parts) as (app, pilot):
             await say(pilot, "Think")
             await wait_until(pilot, lambda: tokens_shown(app) == 10)
-            looks.clear()
             assert gc.get_threshold()[2] > 1_000_000
-            await pilot.pause(1.7)
-            assert not looks
+            clock.now += 100
+            app.chat._look_for_garbage()
+            assert not looks, "while an answer is written"
             parts.engine.let(None)
             await answered(pilot, app)
-            for _ in range(8):
-                await pilot.press("x")
-                await pilot.pause(0.2)
-            typed = time.monotonic()
-            assert not looks
+            clock.now += 100
+            await pilot.press("x")
+            app.chat._look_for_garbage()
+            assert not looks, "a key was pressed just now"
+            clock.now += 100
             await wait_until(pilot, lambda: bool(looks))
-            assert looks[0] - typed > 0.2
     finally:
         gc.set_threshold(*usual)
         gc.unfreeze()
@@ -152,3 +155,25 @@ async def test_a_finished_message_is_made_of_markdown_blocks_and_no_tail(tmp_pat
         sources = [block.source for block in app.chat.query(FinishedMarkdown)]
         assert "\n".join(sources) == "One.\n\nTwo.\n\n- three\n- four"
         assert not app.chat.query(".tail")
+
+
+async def test_a_screen_that_is_half_gone_is_no_error_when_the_program_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with chat(Parts(tmp_path, Script([THOUGHT]))) as (app, pilot):
+        presenter = app.chat.presenter
+        assert presenter is not None
+        detached = AssistantMessage(MessageRecord(9, 1, None, "assistant", "", state="writing", created=0.0))
+
+        async def drain() -> bool:
+            await detached.mount(Static())  # what showing a message comes to when its place is gone
+            return True
+
+        await pilot.pause(0.1)
+        monkeypatch.setattr(presenter, "drain", drain)
+        monkeypatch.setattr(app, "_exit", True)
+        await app.chat.drain()
+        monkeypatch.setattr(app, "_exit", False)
+        with pytest.raises(MountError):
+            await app.chat.drain()
+        monkeypatch.undo()

@@ -8,6 +8,8 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.css.query import NoMatches
+from textual.widget import MountError
 from textual.widgets import Static
 
 from dsv4chat.app.commands import parse
@@ -166,8 +168,13 @@ class ChatScreen(ChatCommands):
         begun = time.monotonic()
         if begun < self._rest_until:
             return
-        if await presenter.drain():
-            self.call_after_refresh(self._drawn, begun)
+        try:
+            if await presenter.drain():
+                self.call_after_refresh(self._drawn, begun)
+        except (MountError, NoMatches):
+            if not self.app._exit:
+                raise
+            return  # the program is being left: half of the screen is gone already
         if session.busy != self._was_busy:
             self._was_busy = session.busy
             self.refresh_bindings()
