@@ -49,7 +49,8 @@ class Menu(ModalScreen[Choice | None], Generic[Choice]):
     def add_choices(self, choices: Sequence[tuple[Content, Choice]]) -> None:
         """More of them, below those that are there."""
         self._choices += choices
-        self.query_one(OptionList).add_options(Option(line) for line, _ in choices)
+        for options in self.query(OptionList):  # none if the program was left meanwhile
+            options.add_options(Option(line) for line, _ in choices)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self._choices[event.option_index][1])

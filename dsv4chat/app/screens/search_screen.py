@@ -74,6 +74,8 @@ class SearchScreen(ModalScreen[Found | None]):
     async def _look_for(self, words: str) -> None:
         await asyncio.sleep(_PAUSE)
         found = await self._search(words, None) if words.strip() else []
+        if self._is_gone:
+            return
         self._found, self._all, self._loading = [], True, False
         self.query_one(OptionList).clear_options()
         self._add(found)
@@ -87,6 +89,11 @@ class SearchScreen(ModalScreen[Found | None]):
         else:
             more = "" if self._all else " and more"
             outcome.update(Content(f"{plural(len(found), 'message')}{more}, newest first"))
+
+    @property
+    def _is_gone(self) -> bool:
+        """Whether the program was left during a search."""
+        return not self.query(OptionList)
 
     def _add(self, found: list[Found]) -> None:
         now = self._now()
@@ -103,6 +110,8 @@ class SearchScreen(ModalScreen[Found | None]):
     async def _load_more(self) -> None:
         words, last = self.query_one(Input).value, self._found[-1].message
         found = await self._search(words, last)
+        if self._is_gone:
+            return
         if self._found and self._found[-1].message == last:
             self._add(found)
             outcome = f"{plural(len(self._found), 'message')}{'' if self._all else ' and more'}, newest first"

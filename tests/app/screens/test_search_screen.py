@@ -33,6 +33,19 @@ def screen(search: Searches, words: str = "") -> Callable[[], SearchScreen]:
     return lambda: SearchScreen(search, words, now=lambda: NOW)
 
 
+async def test_leaving_the_program_during_a_search_is_no_error() -> None:
+    class Slow(Searches):
+        async def __call__(self, words: str, before: int | None) -> list[Found]:
+            await host.screen.query(OptionList).remove()  # as the end of the program does
+            return await super().__call__(words, before)
+
+    search = Slow(3)
+    async with hosted_screen(screen(search)) as (host, pilot, _):
+        await pilot.press("r")
+        await wait_until(pilot, lambda: search.asked)
+        await pilot.pause(0.1)
+
+
 async def test_typing_searches_and_enter_gives_the_marked_message() -> None:
     search = Searches(3)
     async with hosted_screen(screen(search)) as (host, pilot, given):
