@@ -166,7 +166,8 @@ class WarmCaches:
         saved = await asyncio.to_thread(saved_conversations, Path(folder))
         there = await session.ask(Repository.numbers)
         if there is not None and session.store.persistent:
-            gone = [path for number, paths in saved.items() if number not in there for path in paths]
+            kept = {str(number) for number in there} | {self._deleted}
+            gone = [path for number, paths in saved.items() if str(number) not in kept for path in paths]
             await asyncio.to_thread(remove_files, gone)
 
     def _tell(self, sentence: str) -> None:

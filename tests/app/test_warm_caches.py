@@ -199,6 +199,20 @@ async def test_files_of_conversations_that_are_gone_are_removed(tmp_path: Path) 
     await session.close()
 
 
+async def test_files_of_what_can_still_be_brought_back_stay(tmp_path: Path) -> None:
+    parts = saving(tmp_path)
+    session = await ready(parts)
+    await ask(session, "Capital?")
+    path = saved_file(tmp_path / "caches", "1")
+    session.new_conversation()
+    await session.store.run(lambda history: history.delete(1))
+    session.warm.deleted(1)
+    for _ in range(3):
+        await idle(session, parts, IDLE_SECONDS)
+    assert path.exists()
+    await session.close()
+
+
 async def test_after_a_damaged_history_what_came_back_is_warm_and_the_rest_is_dropped(tmp_path: Path) -> None:
     parts = saving(tmp_path)
     session = await ready(parts)
