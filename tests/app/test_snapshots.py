@@ -72,6 +72,7 @@ async def branched(pilot: Pilot[None]) -> None:
     assert app.session is not None
     app.session.tree.regenerate()
     await wait_until(pilot, lambda: app.session and app.session.can_send and len(app.session.branches) == 1)
+    await settle(pilot, app)  # a new answer on the screen takes the selection away
     app.chat.query_one(Transcript).focus()
     await settle(pilot, app)
 
