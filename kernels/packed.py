@@ -6,7 +6,7 @@ matrix is applied to the product, row by row. The products here are PyTorch's, o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from dsv4chat.kernels.codes import decode_e2m1, e8m0_values
 from dsv4chat.kernels.formats import MXFP4Weight, NVFP4Weight, Weight
 from dsv4chat.kernels.fp8 import TILE
 from dsv4chat.kernels.linear import Stack, product, products
+from dsv4chat.kernels.spread import decode_spread, spread_
 
 FORMATS = ("NVFP4", "MXFP4", "FP8", "plain")
 SCALED_COLUMNS = {"NVFP4": 16, "MXFP4": 32, "FP8": TILE}
@@ -26,12 +27,14 @@ class Packed:
 
     codes and scales have the layouts of `formats`, with the same leading axis; scales is None for "plain".
     row_factor: (rows,) or (e, rows) float32, multiplies the product's rows; None where every factor is 1.
+    spread: NVFP4 codes lie in the order of `spread`, not in the stored one.
     """
 
     format: str
     codes: Tensor
     scales: Tensor | None = None
     row_factor: Tensor | None = None
+    spread: bool = False
 
     @property
     def shape(self) -> torch.Size:
@@ -51,7 +54,7 @@ class Packed:
         step = TILE if self.format == "FP8" else 1
         scales = None if self.scales is None else self.scales[start // step : -(-stop // step)]
         factor = None if self.row_factor is None else self.row_factor[start:stop]
-        return Packed(self.format, self.codes[start:stop], scales, factor)
+        return Packed(self.format, self.codes[start:stop], scales, factor, self.spread)
 
     def empty(self, count: int) -> "Packed":
         """Room for `count` matrices like this one."""
@@ -61,7 +64,7 @@ class Packed:
 
         codes = make(self.codes)
         assert codes is not None
-        return Packed(self.format, codes, make(self.scales), make(self.row_factor))
+        return Packed(self.format, codes, make(self.scales), make(self.row_factor), self.spread)
 
     def put(self, index: int, one: "Packed") -> None:
         """Write a matrix of the same kind to place `index`."""
@@ -87,7 +90,7 @@ class Packed:
 
         codes = pick(self.codes)
         assert codes is not None
-        return Packed(self.format, codes, pick(self.scales), pick(self.row_factor))
+        return Packed(self.format, codes, pick(self.scales), pick(self.row_factor), self.spread)
 
     def split(self, groups: int) -> "Packed":
         """A matrix of groups * rows rows as (groups, rows, columns)."""
@@ -100,7 +103,7 @@ class Packed:
 
         codes = view(whole.codes)
         assert codes is not None
-        return Packed(whole.format, codes, view(whole.scales), view(whole.row_factor))
+        return Packed(whole.format, codes, view(whole.scales), view(whole.row_factor), self.spread)
 
     def values(self, dtype: torch.dtype) -> Tensor:
         """Codes times scales, without `row_factor`: exact in bfloat16 (FP8 with float32 scales: rounded)."""
@@ -111,10 +114,17 @@ class Packed:
             factors = e8m0_values(self.scales) if self.scales.dtype == torch.uint8 else self.scales
             rows = factors.repeat_interleave(TILE, -2)[..., : lead[-1], :]
             return self.codes.to(dtype) * rows.repeat_interleave(TILE, -1)[..., :columns].to(dtype)
-        nibbles = decode_e2m1(self.codes.flatten(0, -2), dtype)
+        decode = decode_spread if self.spread else decode_e2m1
+        nibbles = decode(self.codes.flatten(0, -2), dtype)
         scales = e8m0_values(self.scales) if self.format == "MXFP4" else self.scales
         blocks = nibbles.view(*lead, -1, SCALED_COLUMNS[self.format])
         return (blocks * scales.to(dtype)[..., None]).view(*lead, columns)
+
+    def in_spread_order(self) -> "Packed":
+        """With NVFP4 codes in the order of `spread`, changed in place: whoever shares them must not go on."""
+        if self.format != "NVFP4" or self.spread:
+            return self
+        return replace(self, codes=spread_(self.codes), spread=True)
 
     def dense(self, dtype: torch.dtype) -> Tensor:
         """All factors multiplied in, rounded once to `dtype`."""

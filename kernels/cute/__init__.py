@@ -22,17 +22,18 @@ best (more are done in turns); results are float32, in `out` when given, else al
     ops.experts(gate_up, down, limit)(x, add=None)
         matrices without the leading axis and no ids: the shared expert
     ops.connection(weights)(streams, output, gates, peak)
-        what lies between two sublayers: streams, the next input, gates, max |X|; two launches
+        what lies between two sublayers: streams, the next input, gates, max |X|; one launch
     ops.router(bias, table, picks, scaling)(logits, tokens)
         ids (n, picks) int32 and weights (n, picks) float32, one launch
     ops.attention(sizes, rows)(query, rotation, position, ring, blocks, chosen)
         one token over window and compressed rows, two launches
-    ops.cache_rows(...), ops.index(...), ops.sampling(...)
-        what a token leaves in the cache, which blocks it attends to, how a step ends
+    ops.start(...), ops.cache_rows(...), ops.index(...), ops.sampling(...)
+        how a step begins, what a token leaves in the cache, which blocks it attends to, how a step ends
 
 Their exact meaning is that of the PyTorch versions: `kernels.step_operations`, `step_rows`, `step_index`.
 
-Layouts: codes as stored, in place. NVFP4 block scales are copied once into the order the lanes want
+Layouts: codes as stored, in place; on Hopper those of NVFP4 with their bits in another order
+(`spread_order`), changed at load. NVFP4 block scales are copied once into the order the lanes want
 (`arrange.quad_scales`, exact, 1/9 of the weight; `arrange.linear_scales` goes back), FP8 tile scales to
 float32; a caller with no other use for `Packed.scales` may drop it. MXFP4 and float32 matrices have no
 kernel: convert MXFP4 at load (`NVFP4Weight.from_mxfp4`, exact), or they run on PyTorch.

@@ -52,7 +52,7 @@ def _stage_row(
         read = [_eight(kind, source, cutlass.min(column, k - 8)) for column in columns]
         for i in cutlass.range_constexpr(2):
             if places[i] < pieces:
-                words = _in_order(fmt, kind, read[i])
+                words = _pairs(fmt, kind, read[i])
                 inside = columns[i] < k
                 ptx.shared_store_128(
                     shared + places[i] * 16, [ptx.pick(inside, word, Int32(0)) for word in words]
@@ -74,15 +74,17 @@ def _eight(kind: int, source: Any, column: Any) -> list[Any]:
     return list(ptx.load_128(at)) + list(ptx.load_128(at + 16))
 
 
-def _in_order(fmt: Format, kind: int, words: list[Any]) -> list[Any]:
-    """Eight activations as four pairs of the type the tensor cores take, in the format's order."""
+def _pairs(fmt: Format, kind: int, words: list[Any]) -> list[Any]:
+    """Eight activations as four pairs of the type the tensor cores take."""
+    if kind == (0 if fmt.bfloat else 1):
+        return words
     if kind == 2:
         values = [ptx.bits_to_f32(word) for word in words]
     else:
         unpack = ptx.unpack_bf16 if kind == 0 else ptx.unpack_f16
         values = [value for word in words for value in unpack(word)]
     pack = ptx.pack_bf16 if fmt.bfloat else ptx.pack_f16
-    return [pack(values[fmt.order[2 * i]], values[fmt.order[2 * i + 1]]) for i in range(4)]
+    return [pack(values[2 * i], values[2 * i + 1]) for i in range(4)]
 
 
 def x_bytes(kind: Any) -> Any:

@@ -1,4 +1,5 @@
-"""How the kernels want a matrix: codes as they are stored, scales in the order in which lanes need them.
+"""How the kernels want a matrix: codes as they are stored (on Hopper those of NVFP4 with their bits spread,
+`kernels.spread`), scales in the order in which lanes need them.
 
 NVFP4, per row and unit of 256 columns: lane t of a quad takes the 16-byte chunks t and t + 4 of the unit's
 codes; each chunk has two block scales, and all four lie together:
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from dsv4chat.kernels.codes import e8m0_values
 from dsv4chat.kernels.packed import Packed
+from dsv4chat.kernels.spread import spread_
 
 _UNIT_SCALES = 16
 # Columns a 16-byte chunk holds, and columns a warp takes at once.
@@ -87,9 +89,11 @@ class Matrix:
         return f"{family}_{self.format}{'' if self.exact else '_ragged'}"
 
 
-def matrix(packed: Packed) -> Matrix | None:
+def matrix(packed: Packed, spread: bool = False) -> Matrix | None:
     """A matrix ready for a kernel, sharing the codes; None when no kernel takes it: MXFP4 and float32,
     columns that are no multiple of 32 (NVFP4), 16 (FP8) or 8 (bfloat16), or codes that are not contiguous.
+
+    spread: NVFP4 codes are wanted in the order of `kernels.spread`; those that are not get a copy.
     """
     format = _NAMES.get(packed.format)
     if packed.format == "plain" and packed.codes.dtype == torch.bfloat16:
@@ -97,14 +101,14 @@ def matrix(packed: Packed) -> Matrix | None:
     rows, columns = packed.shape[-2:]
     if format is None or columns % CHUNK[format] or not packed.codes.is_contiguous():
         return None
-    scales = packed.scales
+    scales, codes = packed.scales, packed.codes
     if format == "nvfp4":
         assert scales is not None
         scales = quad_scales(scales)
+        if spread and not packed.spread:
+            codes = spread_(codes.clone())
     elif format == "fp8":
         assert scales is not None
         scales = (e8m0_values(scales) if scales.dtype == torch.uint8 else scales).contiguous()
     factors = packed.row_factor
-    return Matrix(
-        format, rows, columns, packed.codes, scales, None if factors is None else factors.contiguous()
-    )
+    return Matrix(format, rows, columns, codes, scales, None if factors is None else factors.contiguous())

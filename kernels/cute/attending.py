@@ -15,7 +15,7 @@ ROWS = 64  # that a block takes at a time
 THREADS = 256
 MERGE_THREADS = HEAD_DIM
 MERGE_BYTES = 16 * MERGE_THREADS
-SHARED_BYTES = 90816
+SHARED_BYTES = 90304
 
 
 def fits(sizes: AttentionSizes, rows: Rows) -> bool:

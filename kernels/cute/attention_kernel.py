@@ -33,7 +33,9 @@ Q_BYTES = HEADS * PITCH
 ROWS_BYTES = ROWS * PITCH
 SCORES_BYTES = HEADS * SCORE_PITCH
 WEIGHTS_BYTES = HEADS * WEIGHT_PITCH
-SHARED_BYTES = Q_BYTES + ROWS_BYTES + SCORES_BYTES + WEIGHTS_BYTES + 3 * HEADS * 4 + ROWS * 12
+SHARED_BYTES = Q_BYTES + ROWS_BYTES + SCORES_BYTES + WEIGHTS_BYTES + 3 * HEADS * 4 + ROWS * 4
+A_WARP = ROWS // WARPS
+NOWHERE = 1 << 30
 LOG2_E = 1.4426950408889634
 NOTHING = -1.0e30  # a maximum before there is any row: finite, so that differences stay numbers
 
@@ -44,47 +46,49 @@ def rotated(pair: Any, cosine: Any, sine: Any) -> Any:
     return a * cosine - b * sine, a * sine + b * cosine
 
 
-@cute.jit
-def _stage_query(
-    query: Int64,
-    rotation: Int64,
-    first: Int32,
-    to: Int32,
-    warp: Int32,
-    lane: Int32,
-    scale: Float32,
-    eps: Float32,
-):
-    """Two heads a warp: divided by their own RMS, turned, scaled, as halves."""
-    for number in cutlass.range_constexpr(HEADS // WARPS):
+def _ask_query(query: Any, first: Any, warp: Any, lane: Any) -> list[Any]:
+    """The words of two heads a warp."""
+    words = []
+    for number in range(HEADS // WARPS):
         head = warp * (HEADS // WARPS) + number
         source = query + ((first + head) * D + lane * 4).to(Int64) * 4
-        values = []
-        for part in cutlass.range_constexpr(D // 128):
-            values += [ptx.bits_to_f32(word) for word in ptx.load_128(source + part * 512)]
+        for part in range(D // 128):
+            words += ptx.load_128(source + part * 512)
+    return words
+
+
+def _stage_query(words: Any, rotation: Any, to: Any, warp: Any, lane: Any, scale: Any, eps: Any) -> None:
+    """Two heads a warp: divided by their own RMS, turned, scaled, as halves."""
+    # The last 64 channels are the last part's of lanes 16 to 31: pairs 2 (lane - 16) and the next.
+    pair = cutlass.max(lane - 16, 0) * 2
+    turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
+    for number in range(HEADS // WARPS):
+        head = warp * (HEADS // WARPS) + number
+        values = [ptx.bits_to_f32(word) for word in words[16 * number : 16 * number + 16]]
         square = Float32(0.0)
         for value in values:
             square = square + value * value
         square = cute.arch.warp_reduction_sum(square)
         factor = ptx.inverse_root(square / D + eps) * scale
         values = [value * factor for value in values]
-        # The last 64 channels are the last part's of lanes 16 to 31: pairs 2 (lane - 16) and the next.
-        pair = cutlass.max(lane - 16, 0) * 2
-        turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
         tail = values[12:]
         low = rotated(tail[0:2], turns[0], turns[1])
         high = rotated(tail[2:4], turns[2], turns[3])
         inside = lane >= 16
         tail = [ptx.pick(inside, new, old) for new, old in zip([*low, *high], tail, strict=True)]
         values = values[:12] + tail
-        for part in cutlass.range_constexpr(D // 128):
+        for part in range(D // 128):
             four = values[4 * part : 4 * part + 4]
-            words = [ptx.pack_f16(four[0], four[1]), ptx.pack_f16(four[2], four[3])]
-            ptx.shared_store_64(to + head * PITCH + part * 256 + lane * 8, words)
+            pairs = [ptx.pack_f16(four[0], four[1]), ptx.pack_f16(four[2], four[3])]
+            ptx.shared_store_64(to + head * PITCH + part * 256 + lane * 8, pairs)
 
 
 @cute.jit
-def _find_rows(
+def _ask_rows(
+    places: cute.Tensor,
+    plain: cute.Tensor,
+    powers: cute.Tensor,
+    turned: cute.Tensor,
     ring: Int64,
     blocks: Int64,
     chosen: Int64,
@@ -93,69 +97,88 @@ def _find_rows(
     window: Int32,
     shown: Int32,
     visible: Int32,
-    table: Int32,
-    masks: Int32,
-    tid: Int32,
+    warp: Int32,
+    lane: Int32,
 ):
-    """Where the next ROWS rows are: slots of the ring, then blocks, by number or by choice; one a thread.
+    """Ask for the warp's eight of the next ROWS rows: slots of the ring, then blocks, by number or by choice.
 
-    A row that is not there gets a mask that no maximum lets in, and the address of one that is.
+    A lane finds the place of row lane % 8: a slot, a block as -1 - its number, or NOWHERE for a row that is
+    not there, for which one that is gets read.
     """
-    if tid < ROWS:
-        row = start + tid
-        wanted = Int32(0)
-        source = ring
-        if row < window:
-            wanted = (row < shown).to(Int32)
-            source = ring + row.to(Int64) * ROW_BYTES
-        elif row < last:
-            block = row - window
-            if chosen != 0:
-                block = ptx.load_64(chosen + block.to(Int64) * 8)[0]
-            wanted = (block < visible).to(Int32)
-            if wanted != 0:
-                source = blocks + block.to(Int64) * ROW_BYTES
-        ptx.shared_store_address(table + tid * 8, source)
-        mask = ptx.pick(wanted != 0, Float32(0.0), Float32(2 * NOTHING))
-        ptx.shared_store_f32(masks + tid * 4, mask)
+    row = start + warp * A_WARP + (lane & (A_WARP - 1))
+    place = Int32(NOWHERE)
+    if row < window:
+        place = ptx.pick(row < shown, row, place)
+    elif row < last:
+        block = row - window
+        if chosen != 0:
+            block = ptx.load_64(chosen + block.to(Int64) * 8)[0]
+        place = ptx.pick(block < visible, -1 - block, place)
+    places[0] = place
+    own = ptx.load_64(_row_at(ring, blocks, place) + (2 * ROPE + PLAIN))
+    powers[0] = own[0]
+    powers[1] = own[1]
+    piece = cutlass.min(lane, PLAIN // 16 - 1)
+    for i in cutlass.range_constexpr(A_WARP):
+        source = _row_at(ring, blocks, cute.arch.shuffle_sync(place, i)) + 2 * ROPE
+        at = source + (piece * 16).to(Int64)
+        for half in cutlass.range_constexpr(2):
+            two = ptx.load_64(at + half * 8)
+            plain[4 * i + 2 * half] = two[0]
+            plain[4 * i + 2 * half + 1] = two[1]
+    for i in cutlass.range_constexpr(2):
+        from_ = cute.arch.shuffle_sync(place, (lane >> 3) + 4 * i)
+        source = _row_at(ring, blocks, from_) + ((lane & 7) * 16).to(Int64)
+        for half in cutlass.range_constexpr(2):
+            two = ptx.load_64(source + half * 8)
+            turned[4 * i + 2 * half] = two[0]
+            turned[4 * i + 2 * half + 1] = two[1]
+
+
+def _row_at(ring: Any, blocks: Any, place: Any) -> Any:
+    slot = ptx.pick(place == NOWHERE, Int32(0), place)
+    block = slot < 0
+    number = ptx.pick(block, -1 - slot, slot)
+    return ptx.pick(block, blocks, ring) + number.to(Int64) * ROW_BYTES
 
 
 @cute.jit
-def _stage_rows(table: Int32, masks: Int32, to: Int32, tid: Int32, warp: Int32, lane: Int32):
-    """The ROWS rows as halves, all of them asked for before the first is used; zeros for those not there."""
-    piece = cutlass.min(lane, PLAIN // 16 - 1)
-    plain = []
-    for i in cutlass.range_constexpr(ROWS // WARPS):
-        inside = warp * (ROWS // WARPS) + i
-        source = ptx.shared_load_address(table + inside * 8) + 2 * ROPE
-        power = ptx.load_u8(source + (PLAIN + piece // 4).to(Int64))
-        at = source + (piece * 16).to(Int64)
-        plain.append((ptx.load_64(at) + ptx.load_64(at + 8), power))
-    turned = []
-    for i in cutlass.range_constexpr(ROWS * 8 // THREADS):
-        row = (tid + i * THREADS) // 8
-        source = ptx.shared_load_address(table + row * 8) + ((tid & 7) * 16).to(Int64)
-        turned.append(ptx.load_64(source) + ptx.load_64(source + 8))
+def _stage_rows(
+    places: cute.Tensor,
+    plain: cute.Tensor,
+    powers: cute.Tensor,
+    turned: cute.Tensor,
+    masks: Int32,
+    to: Int32,
+    warp: Int32,
+    lane: Int32,
+):
+    """The warp's rows as halves, zeros for those not there, which also get a mask that no maximum lets in."""
+    place = places[0]
+    first = warp * A_WARP
+    if lane < A_WARP:
+        mask = ptx.pick(place == NOWHERE, Float32(2 * NOTHING), Float32(0.0))
+        ptx.shared_store_f32(masks + (first + lane) * 4, mask)
     zero = Int32(0)
-    for i in cutlass.range_constexpr(ROWS // WARPS):
-        inside = warp * (ROWS // WARPS) + i
-        there = ptx.shared_load_f32(masks + inside * 4) == 0.0
-        words, power = plain[i]
-        factor = ptx.power_of_two_f16(power)
+    for i in cutlass.range_constexpr(A_WARP):
+        there = cute.arch.shuffle_sync(place, i) != NOWHERE
+        low, high = (cute.arch.shuffle_sync(powers[half], i) for half in range(2))
+        factor = ptx.power_of_two_f16((ptx.pick(lane < 16, low, high) >> ((lane >> 2) & 3) * 8) & 255)
         pairs = []
-        for word in words:
-            pairs += ptx.e4m3_pairs(word)
+        for word in cutlass.range_constexpr(4):
+            pairs += ptx.e4m3_pairs(plain[4 * i + word])
         pairs = [ptx.pick(there, ptx.multiply_f16(pair, factor), zero) for pair in pairs]
         if lane < PLAIN // 16:
             for half in cutlass.range_constexpr(2):
                 ptx.shared_store_128(
-                    to + inside * PITCH + lane * 32 + half * 16, pairs[4 * half : 4 * half + 4]
+                    to + (first + i) * PITCH + lane * 32 + half * 16, pairs[4 * half : 4 * half + 4]
                 )
-    for i in cutlass.range_constexpr(ROWS * 8 // THREADS):
-        row = (tid + i * THREADS) // 8
-        there = ptx.shared_load_f32(masks + row * 4) == 0.0
-        pairs = [ptx.pick(there, ptx.pack_f16(*ptx.unpack_bf16(word)), zero) for word in turned[i]]
-        ptx.shared_store_128(to + row * PITCH + PLAIN * 2 + (tid & 7) * 16, pairs)
+    for i in cutlass.range_constexpr(2):
+        row = (lane >> 3) + 4 * i
+        there = cute.arch.shuffle_sync(place, row) != NOWHERE
+        pairs = [ptx.pack_f16(*ptx.unpack_bf16(turned[4 * i + word])) for word in range(4)]
+        pairs = [ptx.pick(there, pair, zero) for pair in pairs]
+        ptx.shared_store_128(to + (first + row) * PITCH + PLAIN * 2 + (lane & 7) * 16, pairs)
 
 
 @cute.kernel
@@ -188,27 +211,35 @@ def _partial_kernel(
     weights_at = scores_at + SCORES_BYTES
     tops_at = weights_at + WEIGHTS_BYTES  # running maxima, denominators, factors: 16 of each
     masks_at = tops_at + 3 * HEADS * 4
-    table_at = masks_at + ROWS * 4
+    first = part * share
+    last = cutlass.min(first + share, window + count)
+    places = cute.make_rmem_tensor((1,), Int32)
+    plain = cute.make_rmem_tensor((4 * A_WARP,), Int32)
+    powers = cute.make_rmem_tensor((2,), Int32)
+    turned = cute.make_rmem_tensor((8,), Int32)
     cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
+    # Everything is asked for before the first of it is used.
     place = ptx.load_64(position)[0]
+    words = _ask_query(query, group * HEADS, warp, lane)
     shown = cutlass.min(place + 1, window)
     visible = Int32(0)
     if ratio != 0:
         visible = (place + 1) // cutlass.max(ratio, 1)
-    _stage_query(query, rotation, group * HEADS, shared, warp, lane, scale * LOG2_E, eps)
+    where = (ring, blocks, chosen)
+    seen = (last, window, shown, visible, warp, lane)
+    _ask_rows(places, plain, powers, turned, *where, first, *seen)
+    _stage_query(words, rotation, shared, warp, lane, scale * LOG2_E, eps)
     if tid < HEADS:
         ptx.shared_store_f32(tops_at + tid * 4, Float32(NOTHING))
         ptx.shared_store_f32(tops_at + (HEADS + tid) * 4, Float32(0.0))
     result = cute.make_rmem_tensor((32,), Float32)
     result.fill(0.0)
-    first = part * share
-    last = cutlass.min(first + share, window + count)
     for start in cutlass.range(first, last, ROWS, unroll=1):
-        _find_rows(ring, blocks, chosen, start, last, window, shown, visible, table_at, masks_at, tid)
+        _stage_rows(places, plain, powers, turned, masks_at, rows_at, warp, lane)
         cute.arch.sync_threads()
-        _stage_rows(table_at, masks_at, rows_at, tid, warp, lane)
-        cute.arch.sync_threads()
+        if start + ROWS < last:
+            _ask_rows(places, plain, powers, turned, *where, start + ROWS, *seen)
         _scores(shared, rows_at, scores_at, masks_at + warp * 32, warp, g, t)
         cute.arch.sync_threads()
         _softmax(scores_at, weights_at, tops_at, warp, lane)

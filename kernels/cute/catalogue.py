@@ -12,8 +12,8 @@ ARCHITECTURES = ("sm_90a", "sm_100a")
 FORMATS = ("nvfp4", "fp8", "bf16")
 PRODUCTS = ("linear", "gate_up", "down")
 OTHERS = (
-    "connection_mix",
-    "connection_enter",
+    "start",
+    "connection",
     "router",
     "attention_partial",
     "attention_merge",
@@ -39,6 +39,8 @@ SOURCES = (
     "router_kernel.py",
     "rows_kernel.py",
     "sampler_kernel.py",
+    "spread_order.py",
+    "start_kernel.py",
     "target.py",
     "units.py",
 )

@@ -13,7 +13,7 @@ from dsv4chat.kernels.step_operations import AttentionSizes, ConnectionWeights
 
 
 def connections(machine: Machine, d: int, n: int, head: bool) -> Iterator[Checked]:
-    """Both launches, with and without a sublayer's output, against float64."""
+    """With and without a sublayer's output, against float64."""
     device, mixes = machine.device, 4 if head else 24
     weights = ConnectionWeights(
         torch.randn(mixes, 4 * d, device=device) * d**-0.5,
@@ -34,23 +34,23 @@ def connections(machine: Machine, d: int, n: int, head: bool) -> Iterator[Checke
     exact = gates[:, :4, None].double() * output[:, None].double()
     exact = exact + torch.einsum("nij,nid->njd", comb, streams.double())
     what = f"{'head' if head else 'layer'}, {n} x 4 x {d}"
-    yield Checked("connection_mix", f"streams, {what}", relative_error(new, exact), 2.0**-8)
+    yield Checked("connection", f"streams, {what}", relative_error(new, exact), 2.0**-8)
     stored = new.double()
     flat = stored.flatten(1)
     mix = (flat @ wide[0].T) * (flat.square().mean(1, keepdim=True) + 1e-6).rsqrt()
     pre = torch.sigmoid(mix[:, :4] * wide[1][0] + wide[2][:4]) + 1e-6
     y = torch.einsum("ni,nid->nd", pre, stored)
     y = y * (y.square().mean(1, keepdim=True) + 1e-6).rsqrt() * wide[3]
-    yield Checked("connection_enter", f"x, {what}", relative_error(x, y), 2.0**-7)
+    yield Checked("connection", f"x, {what}", relative_error(x, y), 2.0**-7)
     largest = flat.abs().amax(1)
-    yield Checked("connection_enter", f"|X|, {what}", relative_error(peak, largest), 1e-12)
+    yield Checked("connection", f"|X|, {what}", relative_error(peak, largest), 1e-12)
     if following is not None:
         post = 2 * torch.sigmoid(mix[:, 4:8] * wide[1][1] + wide[2][4:8])
         matrix = torch.softmax((mix[:, 8:] * wide[1][2] + wide[2][8:]).view(n, 4, 4), -1) + 1e-6
         for turn in range(39):
             matrix = matrix / (matrix.sum(1 if turn % 2 == 0 else 2, keepdim=True) + 1e-6)
         expected = torch.cat([post, matrix.flatten(1)], 1)
-        yield Checked("connection_enter", f"gates, {what}", relative_error(following, expected), 1e-4)
+        yield Checked("connection", f"gates, {what}", relative_error(following, expected), 1e-4)
 
 
 def routers(machine: Machine, experts: int, n: int) -> Iterator[Checked]:

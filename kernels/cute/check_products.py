@@ -53,8 +53,8 @@ def _operand(x: Tensor, format: str) -> Tensor:
     return x.to(torch.bfloat16 if format == "bf16" else torch.float16).double()
 
 
-def _ready(packed: Packed) -> arrange.Matrix:
-    ready = arrange.matrix(packed)
+def _ready(machine: Machine, packed: Packed) -> arrange.Matrix:
+    ready = arrange.matrix(packed, machine.spread)
     assert ready is not None
     return ready
 
@@ -64,7 +64,7 @@ def linear(machine: Machine, format: str, rows: int, columns: int, n: int) -> Ch
     first, second = (random_packed(format, (count, columns), device) for count in (rows, 24))
     x = _activations(n, columns, device, n)
     out = torch.full((n, rows + 24), torch.nan, device=device)
-    ready = [_ready(first), _ready(second)]
+    ready = [_ready(machine, first), _ready(machine, second)]
     products.Linear(machine, ready)(x, out)
     reference = _operand(x, format) @ torch.cat([_values(first), _values(second)]).T
     error = relative_error(out, reference)
@@ -75,7 +75,7 @@ def grouped(machine: Machine, format: str, n: int) -> Checked:
     packed = random_packed(format, (3, 256, 1024), machine.device)
     x = _activations(n, 3 * 1024, machine.device, n)
     out = torch.full((n, 3 * 256), torch.nan, device=machine.device)
-    ready = _ready(packed)
+    ready = _ready(machine, packed)
     products.Grouped(machine, ready)(x, out)
     parts = _operand(x, format).view(n, 3, 1024)
     reference = torch.einsum("ngk,grk->ngr", parts, _values(packed)).reshape(n, -1)
@@ -101,7 +101,7 @@ def experts(machine: Machine, format: str, inner: int, d: int, n: int, picks: in
     ids = torch.stack([torch.randperm(count, device=device)[:picks] for _ in range(n)]).int()
     weights, add = torch.rand(n, picks, device=device), torch.randn(n, d, device=device)
     out = torch.full((n, d), torch.nan, device=device)
-    one, two = _ready(gate_up), _ready(down)
+    one, two = _ready(machine, gate_up), _ready(machine, down)
     products.Experts(machine, one, two, limit)(x, ids, weights, add, out)
     reference = add.double()
     w13, w2 = _values(gate_up), _values(down)
@@ -124,7 +124,7 @@ def shared_expert(machine: Machine, format: str, inner: int, d: int, n: int) -> 
     down = random_packed(format, (d, inner), device)
     x = _activations(n, d, device, n + 1)
     out = torch.full((n, d), torch.nan, device=device)
-    one, two = _ready(gate_up), _ready(down)
+    one, two = _ready(machine, gate_up), _ready(machine, down)
     products.Experts(machine, one, two, limit)(x, out=out)
     gate, up = (_operand(x, format) @ _values(gate_up).T).chunk(2, 1)
     reference = _swiglu(gate, up, limit) @ _values(down).T
@@ -147,7 +147,7 @@ def extremes(machine: Machine) -> Checked:
     packed = Packed("NVFP4", packed_codes, scales)
     x = torch.full((1, 512), 1.0, device=device)
     out = torch.full((1, 16 * 127), torch.nan, device=device)
-    ready = _ready(packed)
+    ready = _ready(machine, packed)
     products.Linear(machine, [ready])(x, out)
     reference = x.double() @ _values(packed).T
     error = float((out.double() - reference).abs().max())

@@ -49,6 +49,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         router_kernel,
         rows_kernel,
         sampler_kernel,
+        start_kernel,
         units,
     )
 
@@ -56,12 +57,12 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         "linear": (linear_kernel.linear, 7, 8, 0),
         "gate_up": (experts_kernel.gate_up, 9, 9, 1),
         "down": (experts_kernel.down, 9, 5, 0),
-        "connection_mix": (connection_kernel.mix, 6, 3, 0),
-        "connection_enter": (connection_kernel.enter, 8, 4, 2),
+        "connection": (connection_kernel.connection, 11, 3, 2),
         "attention_partial": (attention_kernel.partial, 8, 5, 2),
         "attention_merge": (attention_merge_kernel.merge, 5, 2, 0),
         "router": (router_kernel.router, 6, 2, 1),
         "rows": (rows_kernel.rows, 25, 3, 1),
+        "start": (start_kernel.start, 7, 3, 0),
         "sampler_scan": (sampler_kernel.scan, 7, 2, 0),
         "sampler_end": (sampler_kernel.end, 16, 4, 0),
         "index_scores": (indexer_kernel.scores, 6, 1, 1),

@@ -1,13 +1,13 @@
 """Stored weight codes to pairs of halves, in registers.
 
-NVFP4 on Hopper, which has no instruction for it: an E2M1 code moved to bits 2..4 of a byte, its sign to bit
-7, is the E4M3 number 2^-6 times its value (code 1 becomes a subnormal), and E4M3 to halves is hardware.
-Four even codes share a word, then four odd ones, so pairs are (0, 2), (4, 6), (1, 3), (5, 7). On Blackwell
-`cvt.rn.f16x2.e2m1x2` gives neighbours (0, 1), (2, 3) ... Activations are laid out to match: `PAIR_ORDER`.
+Hopper has no instruction for NVFP4. There a half with the sign of an E2M1 code at bit 15 and its magnitude at
+bits 9 to 11 is 2^-14 times its value (code 1 becomes a subnormal), and codes come in the order of
+`spread_order`, in which a mask and a multiplication bring two of them there. On Blackwell
+`cvt.rn.f16x2.e2m1x2` takes them as they are stored. Either way pairs are neighbours: (0, 1), (2, 3) ...
 
-E4M3 block scales: byte << 7 is a half of 2^-8 times the value. Codes times scales have at most 6 significant
-bits and are multiples of 2^-24 in these units, so the products are exact halves, subnormal ones included; the
-sums are 2^-14 (Hopper) or 2^-8 (Blackwell) of the true ones: `UNSCALE`.
+E4M3 block scales: byte << 7 is a half of 2^-8 times the value, on Hopper made 2^7 times the value. Codes times
+scales have at most 6 significant bits and are multiples of 2^-24 in these units, so the products are exact
+halves; the sums are 2^-7 (Hopper) or 2^-8 (Blackwell) of the true ones: `UNSCALE`.
 """
 
 from typing import Any
@@ -15,11 +15,12 @@ from typing import Any
 from cutlass import Int32
 
 from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute.spread_order import HALVES, STEPS
 from dsv4chat.kernels.cute.target import BLACKWELL
 
-# Columns of eight in the order in which their pairs leave `nvfp4_word`.
-PAIR_ORDER = (0, 1, 2, 3, 4, 5, 6, 7) if BLACKWELL else (0, 2, 4, 6, 1, 3, 5, 7)
-UNSCALE = 2.0**8 if BLACKWELL else 2.0**14
+UNSCALE = 2.0**8 if BLACKWELL else 2.0**7
+MASK = HALVES & 0xFFFFFFFF
+_TO_HOPPER = 0x78007800  # a pair of 2^15
 
 
 def nvfp4_scales(word: Any) -> list[Any]:
@@ -27,11 +28,10 @@ def nvfp4_scales(word: Any) -> list[Any]:
     pairs = []
     for byte in range(4):
         selector = (byte << 4 | 7) | (byte << 4 | 7) << 8  # bytes: zero, b, zero, b; 7 is a byte of the zero
-        pairs.append(
-            ptx.asm(
-                f"{{ .reg .b32 d; prmt.b32 d, $1, 0, {selector:#x}; shr.b32 $0, d, 1; }}", [Int32], [word]
-            )
+        pair = ptx.asm(
+            f"{{ .reg .b32 d; prmt.b32 d, $1, 0, {selector:#x}; shr.b32 $0, d, 1; }}", [Int32], [word]
         )
+        pairs.append(pair if BLACKWELL else ptx.multiply_f16(pair, Int32(_TO_HOPPER)))
     return pairs
 
 
@@ -46,12 +46,13 @@ def nvfp4_word(word: Any, scale: Any) -> Any:
             [word],
         )
     else:
-        even, odd = ptx.asm(
-            "{ .reg .b32 a, b; shl.b32 a, $2, 4; shl.b32 b, $2, 2; and.b32 b, b, 0x1C1C1C1C;\n"
-            "lop3.b32 $0, a, 0x80808080, b, 0xEA;\n"  # (a & signs) | b
-            "shr.b32 b, $2, 2; and.b32 b, b, 0x1C1C1C1C; lop3.b32 $1, $2, 0x80808080, b, 0xEA; }",
-            [Int32, Int32],
+        first, second, third = STEPS
+        pairs = ptx.asm(
+            f"{{ .reg .b32 a; and.b32 $0, $4, {MASK:#x};\n"
+            f"mul.lo.u32 a, $4, {first[1]}; and.b32 $1, a, {MASK:#x};\n"
+            f"and.b32 a, $4, {second[0]:#x}; mul.lo.u32 a, a, {second[1]}; and.b32 $2, a, {MASK:#x};\n"
+            f"and.b32 a, $4, {third[0]:#x}; mul.lo.u32 a, a, {third[1]}; and.b32 $3, a, {MASK:#x}; }}",
+            [Int32] * 4,
             [word],
         )
-        pairs = ptx.e4m3_pairs(even) + ptx.e4m3_pairs(odd)
     return [ptx.multiply_f16(pair, scale) for pair in pairs]

@@ -17,6 +17,8 @@ from dsv4chat.kernels.cute.store import Built
 
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+_LARGE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+_CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 _PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 _DEFAULT_SHARED = 48 * 1024
 
@@ -35,7 +37,7 @@ class DriverError(RuntimeError):
 
 
 class _Attribute(ctypes.Structure):
-    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_char * 4), ("value", ctypes.c_char * 64))
+    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_char * 4), ("value", ctypes.c_uint * 16))
 
 
 class _Config(ctypes.Structure):
@@ -86,8 +88,9 @@ class Kernel:
         stream: int,
         arguments: Sequence[Any],
         programmatic: bool = True,
+        cluster: int = 1,
     ) -> None:
-        """Run with `shared` bytes of dynamic shared memory.
+        """Run with `shared` bytes of dynamic shared memory. cluster: neighbouring blocks that run together.
 
         arguments: `Address`, `Number` and `Real` values, in the kernel's order.
         """
@@ -100,10 +103,11 @@ class Kernel:
                 f"{shared} bytes of shared memory for {self.name}",
             )
             self.shared = shared
-        attribute = _Attribute(_PROGRAMMATIC, b"", (1).to_bytes(4, "little"))
-        config = _Config(
-            grid[0], grid[1], 1, threads, 1, 1, shared, stream, ctypes.pointer(attribute), int(programmatic)
-        )
+        wanted = [_Attribute(_PROGRAMMATIC, b"", (1,))] if programmatic else []
+        if cluster > 1:
+            wanted.append(_Attribute(_CLUSTER, b"", (cluster, 1, 1)))
+        attributes = (_Attribute * 2)(*wanted)
+        config = _Config(grid[0], grid[1], 1, threads, 1, 1, shared, stream, attributes, len(wanted))
         pointers = (ctypes.c_void_p * len(arguments))(
             *(ctypes.cast(ctypes.pointer(argument), ctypes.c_void_p) for argument in arguments)
         )
@@ -122,4 +126,5 @@ def load(built: Built) -> Kernel:
         f"Finding {built.entry}",
     )
     _check(_cuda().cuFuncSetAttribute(function, _CARVEOUT, 100), f"The shared memory of {built.name}")
+    _check(_cuda().cuFuncSetAttribute(function, _LARGE_CLUSTER, 1), f"The clusters of {built.name}")
     return Kernel(built.name, function, built.parameters, module)

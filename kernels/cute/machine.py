@@ -11,6 +11,7 @@ from dsv4chat.kernels.cute.store import Build
 
 # What a block costs beside the shared memory it asks for.
 _RESERVED_SHARED = 1024
+SPREAD = "sm_90a"
 
 
 class Machine:
@@ -28,6 +29,8 @@ class Machine:
         self.processors = properties.multi_processor_count
         self.shared_total: int = properties.shared_memory_per_multiprocessor
         self.shared_most: int = properties.shared_memory_per_block_optin  # type: ignore[attr-defined]
+        # Whether NVFP4 codes are wanted in the order of `kernels.spread`.
+        self.spread = build.architecture == SPREAD
         self._kernels: dict[str, Kernel] = {}
 
     def blocks_at_once(self, shared: int, most: int) -> int:
@@ -39,14 +42,20 @@ class Machine:
         return next((rows for rows in range(most, 1, -1) if shared(rows) <= self.shared_most), 1)
 
     def launch(
-        self, name: str, grid: tuple[int, int], threads: int, shared: int, arguments: Sequence[Any]
+        self,
+        name: str,
+        grid: tuple[int, int],
+        threads: int,
+        shared: int,
+        arguments: Sequence[Any],
+        cluster: int = 1,
     ) -> None:
-        """Launch a kernel on PyTorch's current stream."""
+        """Launch a kernel on PyTorch's current stream. cluster: neighbouring blocks that run together."""
         kernel = self._kernels.get(name)
         if kernel is None:
             kernel = self._kernels[name] = load(self.build.read(name))
         stream = torch.cuda.current_stream(self.device).cuda_stream
-        kernel.launch(grid, threads, shared, stream, arguments, self.programmatic)
+        kernel.launch(grid, threads, shared, stream, arguments, self.programmatic, cluster)
 
     def load_all(self) -> None:
         """Load every kernel now, so that none is loaded while a graph is captured."""
@@ -58,3 +67,8 @@ class Machine:
 def architecture_of(device: torch.device) -> str | None:
     """The architecture of a CUDA device, or None when there are no kernels for it."""
     return architecture(torch.cuda.get_device_capability(device))
+
+
+def wants_spread(device: torch.device) -> bool:
+    """Whether a device's kernels take NVFP4 codes in the order of `kernels.spread`."""
+    return device.type == "cuda" and architecture_of(device) == SPREAD

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels import step_index, step_rows
+from dsv4chat.kernels import step_index, step_rows, step_start
 from dsv4chat.kernels import step_operations as plain
 from dsv4chat.kernels.cute import (
     attending,
@@ -17,6 +17,7 @@ from dsv4chat.kernels.cute import (
     routing,
     rows,
     sampling,
+    starting,
     store,
 )
 from dsv4chat.kernels.cute.arrange import matrix
@@ -35,6 +36,7 @@ Connection = plain.Connection | connection.Connection
 Router = plain.Router | routing.Router
 Attention = plain.Attention | attending.Attention
 Index = step_index.Index | indexing.Index
+Start = step_start.Start | starting.Start
 CacheRows = step_rows.CacheRows | rows.CacheRows
 
 
@@ -45,22 +47,27 @@ class KernelError(RuntimeError):
 class Operations:
     """Makes the operations of a decode step.
 
-    machine: None for PyTorch's. unproven: also kernels that have not run on a GPU yet.
+    machine: None for PyTorch's.
     An operation whose weights no kernel takes (MXFP4, float32, odd columns) is PyTorch's all the same.
     """
 
-    def __init__(self, machine: Machine | None, unproven: bool = False) -> None:
+    def __init__(self, machine: Machine | None) -> None:
         self.machine = machine
-        self.unproven = unproven
 
     @property
     def name(self) -> str:
         """ "torch" or "cute"."""
         return "torch" if self.machine is None else "cute"
 
+    def start(self, weights: step_start.StartWeights) -> Start:
+        """The embedding and the rotations. See `step_start.Start`."""
+        if self.machine is None or not starting.fits(weights):
+            return step_start.Start(weights)
+        return starting.Start(self.machine, weights)
+
     def linear(self, parts: Sequence[Packed]) -> Linear:
         """Matrices with the same input, one below the other. See `step_operations.Linear`."""
-        ready = [matrix(part) for part in parts] if self.machine is not None else []
+        ready = [matrix(part, self.machine.spread) for part in parts] if self.machine is not None else []
         fitting = [one for one in ready if one is not None]
         if self.machine is None or len(fitting) < len(parts):
             return plain.Linear(parts)
@@ -68,19 +75,19 @@ class Operations:
 
     def grouped(self, packed: Packed) -> Grouped:
         """A block-diagonal matrix (groups, rows, columns). See `step_operations.Grouped`."""
-        ready = matrix(packed) if self.machine is not None else None
+        ready = matrix(packed, self.machine.spread) if self.machine is not None else None
         if self.machine is None or ready is None:
             return plain.Grouped(packed)
         return products.Grouped(self.machine, ready)
 
     def experts(self, gate_up: Packed, down: Packed, limit: float) -> Experts:
         """Routed experts, or a shared one. See `step_operations.Experts`."""
-        ready = [matrix(gate_up), matrix(down)] if self.machine is not None else [None, None]
-        if self.machine is None or ready[0] is None or ready[1] is None:
+        if self.machine is None:
             return plain.Experts(gate_up, down, limit)
-        if not products.one_factor_each(ready[1]):
+        first, second = (matrix(part, self.machine.spread) for part in (gate_up, down))
+        if first is None or second is None or not products.one_factor_each(second):
             return plain.Experts(gate_up, down, limit)
-        return products.Experts(self.machine, ready[0], ready[1], limit)
+        return products.Experts(self.machine, first, second, limit)
 
     def connection(self, weights: plain.ConnectionWeights) -> Connection:
         """What lies between two sublayers. See `step_operations.Connection`."""
@@ -113,8 +120,8 @@ class Operations:
         return indexing.Index(self.machine, sizes)
 
     def sampling(self, vocab: int) -> sampling.Sampling | None:
-        """The end of a step; None where PyTorch has to do it. Its kernels have not run on a GPU yet."""
-        if self.machine is None or not self.unproven or not sampling.Sampling.fits(vocab):
+        """The end of a step; None where PyTorch has to do it."""
+        if self.machine is None or not sampling.Sampling.fits(vocab):
             return None
         return sampling.Sampling(self.machine)
 
@@ -134,7 +141,7 @@ def operations(
     if choice == "torch":
         return Operations(None)
     try:
-        return Operations(_machine(device, say, programmatic), unproven=choice == "cute")
+        return Operations(_machine(device, say, programmatic))
     except (KernelError, builder.BuildError, DriverError) as error:
         if choice == "cute":
             raise KernelError(str(error)) from error

@@ -1,7 +1,10 @@
-"""The router of a mixture of experts: scores, the choice, its weights; one warp a token.
+"""The router of a mixture of experts: scores, the choice, its weights; one block a token, a thread an expert.
 
 s = sqrt(softplus(logits));  chosen = the k highest s + bias (lowest index on ties), or the token's table row
 weights = s[chosen] / sum(s[chosen]) * scaling
+
+The first warp chooses: a lane holds every 32nd key, and a pick is two reductions over the warp, the highest
+key and the lowest expert that has it.
 """
 
 from typing import Any
@@ -13,8 +16,11 @@ from cutlass import Float32, Int32, Int64
 from dsv4chat.kernels.cute import ptx
 
 MOST_EXPERTS = 512
+THREADS = MOST_EXPERTS
 A_LANE = MOST_EXPERTS // 32
 LOWEST = -3.0e38
+NOBODY = -(1 << 31)  # the key of an expert that is not there, or that was picked
+SHARED_BYTES = 8 * MOST_EXPERTS
 
 
 def _score(logit: Any) -> Any:
@@ -24,6 +30,35 @@ def _score(logit: Any) -> Any:
     exact = ptx.logarithm(small + 1.0)
     soft = ptx.pick(small < 0.03, series, exact)
     return ptx.root(cute.arch.fmax(logit, Float32(0.0)) + soft)
+
+
+def _key(value: Any) -> Any:
+    """A number's bits in the order of numbers; the two zeros are one."""
+    bits = ptx.f32_to_bits(value + 0.0)
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+
+@cute.jit
+def _picked(keys_at: Int32, picks: Int32, lane: Int32) -> Int32:
+    """Lane p gets the expert with the p-th highest key."""
+    keys = cute.make_rmem_tensor((A_LANE,), Int32)
+    for i in cutlass.range_constexpr(A_LANE):
+        keys[i] = ptx.shared_load_32(keys_at + (i * 32 + lane) * 4)
+    mine = Int32(0)
+    for pick in cutlass.range(picks, unroll=1):
+        best = keys[0]
+        for i in cutlass.range_constexpr(1, A_LANE):
+            best = cutlass.max(best, keys[i])
+        best = ptx.warp_max(best)
+        expert = Int32(MOST_EXPERTS)
+        for i in cutlass.range_constexpr(A_LANE):
+            here = i * 32 + lane
+            expert = ptx.pick(keys[i] == best, cutlass.min(expert, here), expert)
+        expert = ptx.warp_min(expert)
+        for i in cutlass.range_constexpr(A_LANE):
+            keys[i] = ptx.pick(expert == i * 32 + lane, Int32(NOBODY), keys[i])
+        mine = ptx.pick(lane == pick, expert, mine)
+    return mine
 
 
 @cute.kernel
@@ -38,60 +73,35 @@ def _kernel(
     picks: Int32,
     scaling: Float32,
 ):
-    tid, _, _ = cute.arch.thread_idx()
+    expert, _, _ = cute.arch.thread_idx()
     token, _, _ = cute.arch.block_idx()
+    keys_at = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
+    scores_at = keys_at + 4 * MOST_EXPERTS
+    there = expert < experts
     cute.arch.griddepcontrol_launch_dependents()
+    own = ptx.load_f32_if(bias + expert.to(Int64) * 4, (there & (bias != 0)).to(Int32))
     cute.arch.griddepcontrol_wait()
-    scores = cute.make_rmem_tensor((A_LANE,), Float32)
-    ranks = cute.make_rmem_tensor((A_LANE,), Float32)
-    for i in cutlass.range_constexpr(A_LANE):
-        expert = i * 32 + tid
-        scores[i] = Float32(0.0)
-        ranks[i] = Float32(LOWEST)
-        if expert < experts:
-            logit = ptx.load_f32(logits + (token * experts + expert).to(Int64) * 4)
-            scores[i] = _score(logit)
-            ranks[i] = scores[i]
-            if bias != 0:
-                ranks[i] = scores[i] + ptx.load_f32(bias + expert.to(Int64) * 4)
-            # NaN loses to every number and is still a valid index.
-            ranks[i] = cute.arch.fmax(ranks[i], Float32(LOWEST))
-    mine_id = Int32(0)  # lane p keeps pick p
-    mine_score = Float32(0.0)
-    for pick in cutlass.range(picks, unroll=1):
-        best = Float32(-3.4e38)
-        best_id = Int32(1 << 20)
-        score = Float32(0.0)
+    score = _score(ptx.load_f32_if(logits + (token * experts + expert).to(Int64) * 4, there.to(Int32)))
+    # NaN loses to every number and is still a valid index.
+    key = _key(cute.arch.fmax(score + own, Float32(LOWEST)))
+    ptx.shared_store_32(keys_at + expert * 4, ptx.pick(there, key, Int32(NOBODY)))
+    ptx.shared_store_f32(scores_at + expert * 4, score)
+    cute.arch.sync_threads()
+    if expert < 32:
+        lane = expert
+        mine = Int32(0)
         if table != 0:
             row = ptx.load_64(tokens + token.to(Int64) * 8)[0]
-            best_id = ptx.load_64(table + (row * picks + pick).to(Int64) * 8)[0]
-            for i in cutlass.range_constexpr(A_LANE):
-                if i * 32 + tid == best_id:
-                    score = scores[i]
+            pick = cutlass.min(lane, picks - 1)
+            mine = ptx.load_64(table + (row * picks + pick).to(Int64) * 8)[0]
         else:
-            for i in cutlass.range_constexpr(A_LANE):
-                if ranks[i] > best:
-                    best = ranks[i]
-                    best_id = i * 32 + tid
-            for step in cutlass.range_constexpr(5):
-                other = cute.arch.shuffle_sync_bfly(best, 1 << step)
-                other_id = cute.arch.shuffle_sync_bfly(best_id, 1 << step)
-                if (other > best) | ((other == best) & (other_id < best_id)):
-                    best = other
-                    best_id = other_id
-            for i in cutlass.range_constexpr(A_LANE):
-                if i * 32 + tid == best_id:
-                    score = scores[i]
-                    ranks[i] = Float32(-3.4e38)
-        score = cute.arch.warp_reduction_sum(score)
-        if tid == pick:
-            mine_id = best_id
-            mine_score = score
-    total = cute.arch.warp_reduction_sum(mine_score) + 1e-20
-    if tid < picks:
-        at = (token * picks + tid).to(Int64) * 4
-        ptx.store_32(ids + at, mine_id)
-        ptx.store_f32(weights + at, mine_score / total * scaling)
+            mine = _picked(keys_at, picks, lane)
+        chosen = ptx.shared_load_f32(scores_at + mine * 4)
+        total = cute.arch.warp_reduction_sum(ptx.pick(lane < picks, chosen, Float32(0.0))) + 1e-20
+        if lane < picks:
+            at = (token * picks + lane).to(Int64) * 4
+            ptx.store_32(ids + at, mine)
+            ptx.store_f32(weights + at, chosen / total * scaling)
 
 
 @cute.jit
@@ -107,5 +117,5 @@ def router(
     scaling: Float32,
 ):
     _kernel(logits, bias, table, tokens, ids, weights, experts, picks, scaling).launch(
-        grid=(1, 1, 1), block=(32, 1, 1)
+        grid=(1, 1, 1), block=(THREADS, 1, 1)
     )

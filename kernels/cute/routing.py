@@ -8,7 +8,8 @@ from dsv4chat.kernels.cute.machine import Machine
 
 MOST_EXPERTS = 512
 MOST_PICKS = 32
-THREADS = 32
+THREADS = MOST_EXPERTS
+SHARED_BYTES = 8 * MOST_EXPERTS
 
 
 class Router:
@@ -30,5 +31,5 @@ class Router:
             address(logits), address(self.bias), address(self.table), address(tokens),
             address(ids), address(weights), Number(experts), Number(self.picks), Real(self.scaling),
         ]  # fmt: skip
-        self.machine.launch("router", (n, 1), THREADS, 0, arguments)
+        self.machine.launch("router", (n, 1), THREADS, SHARED_BYTES, arguments)
         return ids, weights

@@ -126,7 +126,8 @@ def _random(format: str, shape: tuple[int, ...], device: torch.device) -> Packed
         return Packed("FP8", (raw & 0xBF).view(torch.float8_e4m3fn), scales)
     scales = torch.randint(40, 60, (*lead, rows, columns // 16), dtype=torch.uint8, device=device)
     factor = torch.full((*lead, rows), 1e-3, device=device)
-    return Packed("NVFP4", raw, scales.view(torch.float8_e4m3fn), factor)
+    # Random codes are random in any order.
+    return Packed("NVFP4", raw, scales.view(torch.float8_e4m3fn), factor, spread=True)
 
 
 def _copies(format: str, shape: tuple[int, ...], device: torch.device) -> list[arrange.Matrix]:
@@ -225,7 +226,7 @@ def _connection(machine: Machine, s: Sizes, rows: int) -> Timed:
     output, gates = torch.randn(rows, d, device=device), torch.rand(rows, 20, device=device)
     seconds = replay_seconds(lambda: [call(streams, output, gates) for call in calls], len(calls))
     size = calls[0].fn.nbytes + 2 * streams.nbytes
-    return Timed(s.name, "hyper-connection, both", "connection_mix", size, seconds, rows)
+    return Timed(s.name, "hyper-connection", "connection", size, seconds, rows)
 
 
 def _attention(machine: Machine, s: Sizes, count: int) -> Timed:

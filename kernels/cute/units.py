@@ -28,16 +28,14 @@ def wide(value: Any) -> Any:
 class Format:
     """How a format's unit is laid out.
 
-    columns: what a lane reads as one 16-byte chunk; order: which of eight columns lie where in a 16-byte
-    piece of x; scale_bytes: of a unit and row (of a unit and tile for FP8); stages: of a warp;
-    blocks: of a multiprocessor at a time. NVFP4, whose decoding takes the most instructions, wants more
-    warps; the others more bytes on their way.
+    columns: what a lane reads as one 16-byte chunk; scale_bytes: of a unit and row (of a unit and tile for
+    FP8); stages: of a warp; blocks: of a multiprocessor at a time. NVFP4, whose decoding takes the most
+    instructions, wants more warps; the others more bytes on their way.
     """
 
     name: str
     columns: int
     scale_bytes: int
-    order: tuple[int, ...]
     stages: int
     blocks: int
     bfloat: bool = False
@@ -58,10 +56,9 @@ class Format:
         return 128 // self.columns
 
 
-PLAIN_ORDER = tuple(range(8))
-NVFP4 = Format("nvfp4", 32, 16, decode.PAIR_ORDER, stages=3, blocks=3)
-FP8 = Format("fp8", 16, 4, PLAIN_ORDER, stages=5, blocks=2)
-BF16 = Format("bf16", 8, 0, PLAIN_ORDER, stages=5, blocks=2, bfloat=True)
+NVFP4 = Format("nvfp4", 32, 16, stages=3, blocks=3)
+FP8 = Format("fp8", 16, 4, stages=5, blocks=2)
+BF16 = Format("bf16", 8, 0, stages=5, blocks=2, bfloat=True)
 FORMATS = (NVFP4, FP8, BF16)
 
 

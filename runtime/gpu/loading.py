@@ -1,7 +1,8 @@
 """Weights as the decode step reads them: on the device in their stored formats, those with one input stacked.
 
 Each tensor is copied to its place in the stack before the next one is read; nothing is held twice but the
-matrix on its way. MXFP4 becomes NVFP4 where that loses nothing. Plain matrices that have to be precise
+matrix on its way. MXFP4 becomes NVFP4 where that loses nothing; on Hopper the bits of 4-bit codes are put where
+its kernels want them. Plain matrices that have to be precise
 (compressors, router, head) keep their stored type: bfloat16 values times a bfloat16 input, summed in float32,
 are what float32 arithmetic makes of them.
 """
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from dsv4chat.kernels.cute.machine import wants_spread
 from dsv4chat.kernels.formats import MXFP4Weight, NVFP4Weight, Weight, format_name
 from dsv4chat.kernels.linear import Stack
 from dsv4chat.kernels.packed import Matrix, Packed, PackedStack, pack
@@ -27,7 +29,7 @@ class PackedLoader(Loader):
 
     def matrix(self, name: str) -> Matrix:
         (packed,) = pack([self._kernel_format(self._weight(name))])
-        return packed
+        return self._arranged(packed)
 
     def head(self, name: str) -> Stack:
         return self._stack([self._weight(name, precise=True)], torch.float32)
@@ -51,7 +53,8 @@ class PackedLoader(Loader):
             self.bytes_done, self.tensors_done, self.parameters = before
             packed = self._experts(prefix, lambda weight: weight)
         assert packed is not None
-        return packed
+        gate_up, down = packed
+        return self._arranged(gate_up), self._arranged(down)
 
     def _experts(self, prefix: str, prepared: Callable[[Weight], Weight]) -> tuple[Packed, Packed] | None:
         """All experts' matrices as `prepared`; None if that is MXFP4 for one and NVFP4 for another."""
@@ -76,6 +79,10 @@ class PackedLoader(Loader):
             return weight
         return NVFP4Weight.from_mxfp4(weight) or weight
 
+    def _arranged(self, packed: Packed) -> Packed:
+        """Codes in the order the device's kernels want."""
+        return packed.in_spread_order() if wants_spread(self.device) else packed
+
     def _weight(self, name: str, precise: bool = False) -> Weight:
         """One weight on the device. A plain one in the model's type, or as it is stored if `precise`."""
         weight = self.source.read(name)
@@ -88,7 +95,7 @@ class PackedLoader(Loader):
         return weight.to(self.device, stored if keep else self.dtype)
 
     def _stack(self, weights: Sequence[Weight], out: torch.dtype) -> PackedStack:
-        parts = pack([self._kernel_format(weight) for weight in weights])
+        parts = [self._arranged(part) for part in pack([self._kernel_format(one) for one in weights])]
         sums = self.dtype
         if any(part.format == "plain" and part.codes.dtype == torch.float32 for part in parts):
             sums = torch.float32

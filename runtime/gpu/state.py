@@ -86,7 +86,10 @@ class StepState:
         """Before step `number`: see to it that its random number is there."""
         first = number - number % DRAWS
         if first != self._draws_from:
-            self.draws.copy_(uniforms(self._seed, first, DRAWS, self.device))
+            # Made on the host: the device's memory stays as it is.
+            drawn = uniforms(self._seed, first, DRAWS, torch.device("cpu"))
+            drawn = drawn.pin_memory() if self.device.type == "cuda" else drawn
+            self.draws.copy_(drawn, non_blocking=True)
             self._draws_from = first
 
     def advance(self, chosen: Tensor, goes_on: Tensor) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from dsv4chat.kernels.cute.operations import Operations
 from dsv4chat.kernels.step_operations import ConnectionWeights
+from dsv4chat.kernels.step_start import StartWeights
 from dsv4chat.runtime.block import Block
 from dsv4chat.runtime.cache import KVCache
 from dsv4chat.runtime.config import ModelConfig
@@ -46,6 +47,15 @@ class DecodeStep:
         operations = operations or Operations(None)
         self.model = model
         self.operations = operations
+        self.start = operations.start(
+            StartWeights(
+                model.embedding,
+                model.frequencies.plain,
+                model.frequencies.compressed,
+                model.config.hc_mult,
+                sorted({block.attention.ratio for block in model.layers} - {0}),
+            )
+        )
         self.layers = [StepLayer(block, operations) for block in model.layers]
         self.into_head = operations.connection(weights_of(model.head_connection, model.norm, model.config))
         self.lm_head = Projections(operations, [model.lm_head])
@@ -59,10 +69,8 @@ class DecodeStep:
         after each layer (layers,) float32.
         """
         sections = sections or Sections()
-        model = self.model
-        now = Now(state, model.frequencies, bucket)
-        streams = model.embedding.index_select(0, now.token)[:, None, :]
-        streams = streams.expand(-1, model.config.hc_mult, -1)
+        begun = self.start(state.token, state.position)
+        now, streams = Now(state, begun, bucket), begun.streams
         residual = torch.empty(len(self.layers) + 1, device=streams.device)  # first: the embedding's
         sections.end("embedding, rotations")
         out = gates = None

@@ -39,6 +39,16 @@ def test_a_matrix_shares_its_codes_and_keeps_a_factor_a_row():
     assert ready.kernel("linear") == "linear_nvfp4_ragged"
 
 
+def test_codes_are_copied_only_to_change_their_order():
+    (packed,) = pack([NVFP4Weight.quantize(torch.randn(20, 64))])
+    before = packed.codes.clone()
+    copy = matrix(packed, spread=True)
+    assert torch.equal(packed.codes, before)
+    changed = packed.in_spread_order()
+    assert torch.equal(copy.codes, changed.codes)
+    assert matrix(changed, spread=True).codes.data_ptr() == changed.codes.data_ptr()
+
+
 def test_tile_scales_become_float32_factors():
     weight = FP8Weight.quantize(torch.randn(256, 384))
     (packed,) = pack([weight])
@@ -63,19 +73,14 @@ def test_what_no_kernel_takes_is_left_to_pytorch(weight):
     assert matrix(packed) is None
 
 
-def test_a_code_moved_into_a_byte_is_an_e4m3_number():
-    """Hopper's decoding: magnitude to bits 2..4, sign to bit 7, is 2^-6 times the value."""
-    codes = torch.arange(16, dtype=torch.uint8)
-    values = torch.tensor([*E2M1_VALUES, *(-value for value in E2M1_VALUES)])
-    moved = ((codes & 7) << 2 | (codes & 8) << 4).view(torch.float8_e4m3fn)
-    assert torch.equal(moved.float() * 64, values)
-
-
 def test_codes_times_scales_are_exact_halves():
-    """The products the tensor cores get, in the kernels' units: 2^-14 of the true ones, subnormal or not."""
-    codes = torch.tensor(E2M1_VALUES) * 2.0**-6
+    """The products the tensor cores get, in the kernels' units, subnormal or not."""
     byte = torch.arange(127, dtype=torch.int16)
     scales = (byte << 7).view(torch.float16)  # what PRMT and a shift make of an E4M3 byte
-    assert torch.equal(scales.float() * 2.0**8, byte.to(torch.uint8).view(torch.float8_e4m3fn).float())
-    exact = codes[:, None].double() * scales.double()
-    assert torch.equal(exact.half().double(), exact)
+    values = byte.to(torch.uint8).view(torch.float8_e4m3fn).double()
+    assert torch.equal(scales.double() * 2.0**8, values)
+    on_hopper = scales * torch.tensor(2.0**15, dtype=torch.float16)
+    assert torch.equal(on_hopper.double(), values * 2.0**7)
+    for unit, factors in ((2.0**-14, on_hopper), (1.0, scales)):
+        exact = torch.tensor(E2M1_VALUES).double()[:, None] * unit * factors.double()
+        assert torch.equal(exact.half().double(), exact)

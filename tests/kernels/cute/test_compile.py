@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dsv4chat.kernels.cute import arrange, attending, builder, catalogue, connection, products
+from dsv4chat.kernels.cute import arrange, attending, builder, catalogue, connection, products, routing
 
 pytestmark = pytest.mark.skipif(
     builder.dsl_version() is None, reason="nvidia-cutlass-dsl is not installed (it is for Linux only)"
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 
 SHARED = (
     "import os, json; os.environ['CUTE_DSL_ARCH'] = 'sm_90a'\n"
-    "from dsv4chat.kernels.cute import gemv, units, experts_kernel, connection_kernel\n"
+    "from dsv4chat.kernels.cute import gemv, units, experts_kernel, connection_kernel, router_kernel\n"
     "from dsv4chat.kernels.cute import attention_kernel, attention_merge_kernel\n"
 )
 
@@ -66,11 +66,12 @@ def check_product(name, code, architecture):
     if "ragged" not in name:
         assert not [op for op in code if op.startswith(("LDL", "STL"))], name
     if "nvfp4" in name:
-        # A unit is 16 words of 8 codes a lane: 64 conversions of two, from 4 bits where there is such a one.
+        # A unit is 16 words of 8 codes a lane: 64 conversions of two where there is such an instruction, else
+        # masks and multiplications.
         to_four, to_eight = (
             sum(f"F2FP.F16.{kind}.UNPACK_B" in op for op in code) for kind in ("E2M1", "E4M3")
         )
-        assert (to_four, to_eight) == ((64, 0) if architecture == "sm_100a" else (0, 64)), name
+        assert (to_four, to_eight) == ((64, 0) if architecture == "sm_100a" else (0, 0)), name
 
 
 def check_attention(code):
@@ -96,8 +97,8 @@ def test_host_and_kernels_agree_on_sizes():
         "'down': experts_kernel.STAGES_DOWN, 'picks': experts_kernel.MOST_PICKS,"
         "'pick_bits': experts_kernel.PICK_BITS, 'attention': attention_kernel.SHARED_BYTES,"
         "'merge': attention_merge_kernel.QUARTERS * attention_kernel.D // 4,"
-        "'extra': connection_kernel.EXTRA,"
-        "'columns': connection_kernel.COLUMNS}))"
+        "'connection': [connection_kernel.PARTS, connection_kernel.THREADS, connection_kernel.SHARED_BYTES],"
+        "'router': [router_kernel.THREADS, router_kernel.SHARED_BYTES]}))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(result.stdout) == {
@@ -114,6 +115,6 @@ def test_host_and_kernels_agree_on_sizes():
         "pick_bits": products.PICK_BITS,
         "attention": attending.SHARED_BYTES,
         "merge": attending.MERGE_THREADS,
-        "extra": connection.EXTRA,
-        "columns": connection.COLUMNS,
+        "connection": [connection.PARTS, connection.THREADS, connection.SHARED_BYTES],
+        "router": [routing.THREADS, routing.SHARED_BYTES],
     }
