@@ -29,8 +29,11 @@ class Linear:
         self.parts = list(parts)
         self.rows = sum(part.shape[0] for part in parts)
 
-    def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
-        """x (n, columns) -> (n, rows) float32, in `out` when given."""
+    def __call__(self, x: Tensor, out: Tensor | None = None, ahead: Sequence[Tensor] = ()) -> Tensor:
+        """x (n, columns) -> (n, rows) float32, in `out` when given.
+
+        ahead: up to two tensors that a later operation reads; a kernel may fetch them into the cache.
+        """
         out = x.new_empty((x.shape[0], self.rows), dtype=torch.float32) if out is None else out
         start = 0
         for part in self.parts:
@@ -75,11 +78,12 @@ class Experts:
         weights: Tensor | None = None,
         add: Tensor | None = None,
         out: Tensor | None = None,
+        ahead: Tensor | None = None,
     ) -> Tensor:
         """add + sum over picks of w2 (silu(min(w1 x, limit)) * clip(w3 x) * weight): (n, d) float32.
 
         x (n, d); ids (n, picks) int32 and weights (n, picks) float32, both None for a shared expert; add
-        (n, d) float32 or None.
+        (n, d) float32 or None; ahead: as in `Linear`.
         """
         rows = []
         for number in range(x.shape[0]):
@@ -133,6 +137,7 @@ class Connection:
 
     def __init__(self, weights: ConnectionWeights) -> None:
         self.weights = weights
+        self.fn = weights.fn
 
     def __call__(
         self,

@@ -10,6 +10,7 @@ from dsv4chat.kernels.cute import ptx
 from dsv4chat.kernels.cute.units import Format, wide
 
 THREADS = 256
+AT_ONCE = 4
 
 
 @cute.jit
@@ -43,14 +44,14 @@ def stage(
 def _stage_row(
     fmt: cutlass.Constexpr, kind: cutlass.Constexpr, source: Int64, k: Int32, shared: Int32, units: Int32
 ):
-    """One row; a thread asks for two pieces before it uses the first."""
+    """One row; a thread asks for AT_ONCE pieces before it uses the first."""
     tid, _, _ = cute.arch.thread_idx()
     pieces = units * (fmt.unit // 8)
-    for piece in cutlass.range(tid, pieces, 2 * THREADS, unroll=1):
-        places = [piece, piece + THREADS]
+    for piece in cutlass.range(tid, pieces, AT_ONCE * THREADS, unroll=1):
+        places = [piece + i * THREADS for i in range(AT_ONCE)]
         columns = [_column(fmt, place) for place in places]
         read = [_eight(kind, source, cutlass.min(column, k - 8)) for column in columns]
-        for i in cutlass.range_constexpr(2):
+        for i in cutlass.range_constexpr(AT_ONCE):
             if places[i] < pieces:
                 words = _pairs(fmt, kind, read[i])
                 inside = columns[i] < k

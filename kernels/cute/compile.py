@@ -54,9 +54,9 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     )
 
     function, addresses, numbers, reals = {
-        "linear": (linear_kernel.linear, 7, 8, 0),
+        "linear": (linear_kernel.linear, 9, 10, 0),
         "gate_up": (experts_kernel.gate_up, 9, 9, 1),
-        "down": (experts_kernel.down, 9, 5, 0),
+        "down": (experts_kernel.down, 10, 6, 0),
         "connection": (connection_kernel.connection, 11, 3, 2),
         "attention_partial": (attention_kernel.partial, 8, 5, 2),
         "attention_merge": (attention_merge_kernel.merge, 5, 2, 0),

@@ -4,9 +4,9 @@
     x = RMSNorm(sum_i pre_i X'_i) * weight, with max |X'|
 
 A thread has one column: four streams, and its part of fn, asked for before the kernel waits. What has to be
-known of all columns (the mixes, the products <X'_i, X'_j>, the maximum) is added up over a warp, over a block,
-and over the cluster's 16 blocks through each other's shared memory. The mean square of x needs no pass of its
-own: it is sum_ij pre_i pre_j <X'_i, X'_j> / d. Four streams.
+known of all columns (the mixes, the products <X'_i, X'_j>, the maximum) is added up over a warp, over a
+block, and over the cluster's 16 blocks through each other's shared memory. The mean square of x needs no pass
+of its own: it is sum_ij pre_i pre_j <X'_i, X'_j> / d. Four streams.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ THREADS = 448  # and columns of a block, at most
 WARPS = THREADS // 32
 VALUES = MIXES + len(PAIRS) + 1  # mixes, products, the maximum
 PITCH = VALUES + 1
-# Shared memory: a barrier, values of the block's warps, of the cluster's blocks, of the block, of the cluster;
-# base and scale.
+# Shared memory: a barrier; values of the block's warps, of the cluster's blocks, of the block, of the
+# cluster; base and scale.
 WARPS_AT = 16
 BLOCKS_AT = WARPS_AT + WARPS * PITCH * 4
 BLOCK_AT = BLOCKS_AT + PARTS * PITCH * 4

@@ -5,9 +5,9 @@ bits 9 to 11 is 2^-14 times its value (code 1 becomes a subnormal), and codes co
 `spread_order`, in which a mask and a multiplication bring two of them there. On Blackwell
 `cvt.rn.f16x2.e2m1x2` takes them as they are stored. Either way pairs are neighbours: (0, 1), (2, 3) ...
 
-E4M3 block scales: byte << 7 is a half of 2^-8 times the value, on Hopper made 2^7 times the value. Codes times
-scales have at most 6 significant bits and are multiples of 2^-24 in these units, so the products are exact
-halves; the sums are 2^-7 (Hopper) or 2^-8 (Blackwell) of the true ones: `UNSCALE`.
+E4M3 block scales: byte << 7 is a half of 2^-8 times the value, on Hopper made 2^7 times the value. Codes
+times scales have at most 6 significant bits and are multiples of 2^-24 in these units, so the products are
+exact halves; the sums are 2^-7 (Hopper) or 2^-8 (Blackwell) of the true ones: `UNSCALE`.
 """
 
 from typing import Any

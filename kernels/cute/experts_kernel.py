@@ -16,6 +16,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import activations, gemv, ptx
+from dsv4chat.kernels.cute.gemv import prefetch
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 STAGES_DOWN = 3  # beside the hidden layers of all picks
@@ -184,11 +185,13 @@ def _down_kernel(
     factors: Int64,
     codes_expert: Int64,
     scales_expert: Int64,
+    ahead: Int64,
     picks: Int32,
     d: Int32,
     k: Int32,
     wk_bits: Int32,
     pick_factor: Int32,
+    ahead_lines: Int32,
 ):
     _, token, _ = cute.arch.block_idx()
     tid, _, _ = cute.arch.thread_idx()
@@ -221,7 +224,14 @@ def _down_kernel(
 
     def begin() -> None:
         source = hidden + (token * picks).to(Int64) * k.to(Int64) * 2
-        activations.stage(fmt, source, Int32(1), k, picks, k, x_shared, x_row_bytes, units)
+        if cutlass.const_expr(exact):
+            # Whole units: the picks are one long row, all of it asked for at once.
+            activations.stage(
+                fmt, source, Int32(1), k, Int32(1), picks * k, x_shared, x_row_bytes, units * picks
+            )
+        else:
+            activations.stage(fmt, source, Int32(1), k, picks, k, x_shared, x_row_bytes, units)
+        prefetch(ahead, ahead_lines, token)
         cute.arch.sync_threads()
 
     def hold(tile: Any) -> Any:
@@ -267,15 +277,17 @@ def down(
     factors: Int64,
     codes_expert: Int64,
     scales_expert: Int64,
+    ahead: Int64,
     picks: Int32,
     d: Int32,
     k: Int32,
     wk_bits: Int32,
     pick_factor: Int32,
+    ahead_lines: Int32,
 ):
     _down_kernel(
-        fmt, exact, hidden, out, add, ids, codes, scales, factors, codes_expert, scales_expert, picks, d, k,
-        wk_bits, pick_factor,
+        fmt, exact, hidden, out, add, ids, codes, scales, factors, codes_expert, scales_expert, ahead, picks,
+        d, k, wk_bits, pick_factor, ahead_lines,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
     )  # fmt: skip

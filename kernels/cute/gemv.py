@@ -26,6 +26,7 @@ from dsv4chat.kernels.cute.units import STAGE_BYTES, TIMES, Lane, copy_unit, pie
 
 WARPS = 8
 THREADS = 32 * WARPS
+LINE_BYTES = 128
 SUMS_BYTES = THREADS * 16  # four float32 a lane
 
 
@@ -166,6 +167,17 @@ def walk(
                     _put(sums, [sums[i] + more[i] for i in range(4)])
         if (kw == 0) & (tile < work.tiles):
             store(tile, _all(sums, 4), held)
+
+
+@cute.jit
+def prefetch(start: Int64, lines: Int32, slot: Int32):
+    """Bring what the next kernel reads first into L2, so that its loads do not queue behind weights."""
+    tid, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    blocks, slots, _ = cute.arch.grid_dim()
+    first = (slot * blocks + block) * THREADS + tid
+    for line in cutlass.range(first, lines, blocks * slots * THREADS, unroll=1):
+        ptx.prefetch(start + wide(line * LINE_BYTES))
 
 
 def _put(registers: Any, values: Sequence[Any]) -> int:

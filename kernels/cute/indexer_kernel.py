@@ -36,6 +36,8 @@ EDGES = (
 SCORES_SHARED = HEADS * PITCH + HEADS * 4
 CHOOSE_THREADS = 1024
 BINS = 256
+CHUNK = 16  # scores a thread reads at once
+PART = 4 * CHOOSE_THREADS
 CHOOSE_SHARED = 4 * (BINS + 64)
 
 
@@ -63,13 +65,18 @@ def _nearest(scaled: Any) -> Any:
 @cute.jit
 def _stage_query(query: Int64, rotation: Int64, to: Int32, warp: Int32, lane: Int32):
     """Eight heads a warp, four channels a lane: channels 4 lane .. 4 lane + 3."""
+    # RoPE on channels 64..127: lanes 16..31, pairs 2 (lane - 16) and the next.
+    pair = cutlass.max(lane - 16, 0) * 2
+    turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
+    first = warp * (HEADS // WARPS)
+    # All of them are asked for before the first is used.
+    every = [
+        ptx.load_128(query + ((first + number) * D + lane * 4).to(Int64) * 4)
+        for number in range(HEADS // WARPS)
+    ]
     for number in cutlass.range_constexpr(HEADS // WARPS):
-        head = warp * (HEADS // WARPS) + number
-        words = ptx.load_128(query + (head * D + lane * 4).to(Int64) * 4)
-        x = [ptx.bits_to_f32(word) for word in words]
-        # RoPE on channels 64..127: lanes 16..31, pairs 2 (lane - 16) and the next.
-        pair = cutlass.max(lane - 16, 0) * 2
-        turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
+        head = first + number
+        x = [ptx.bits_to_f32(word) for word in every[number]]
         turned = [
             x[0] * turns[0] - x[1] * turns[1],
             x[0] * turns[1] + x[1] * turns[0],
@@ -184,14 +191,24 @@ def scores(
     )
 
 
-def _ordered(address: Any) -> Any:
+def _ordered(bits: Any) -> Any:
     """A score's bits, larger without sign for larger scores; -0 is 0, NaN the lowest."""
     return ptx.asm(
-        "{ .reg .f32 x; .reg .b32 b, m; .reg .pred p; ld.global.f32 x, [$1]; add.f32 x, x, 0f00000000;\n"
+        "{ .reg .f32 x; .reg .b32 b, m; .reg .pred p; mov.b32 x, $1; add.f32 x, x, 0f00000000;\n"
         "setp.nan.f32 p, x, x; mov.b32 b, x; shr.s32 m, b, 31; or.b32 m, m, 0x80000000; xor.b32 $0, b, m;\n"
         "@p mov.b32 $0, 0; }",
         [Int32],
-        [address],
+        [bits],
+    )
+
+
+def _any(value: Any) -> Any:
+    """1 if `value` is not 0 in a thread of the block, which all wait for each other."""
+    return ptx.asm(
+        "{ .reg .pred p, q; setp.ne.s32 p, $1, 0; barrier.cta.red.or.pred.aligned q, 0, p; "
+        "selp.b32 $0, 1, 0, q; }",
+        [Int32],
+        [value],
         volatile=True,
     )
 
@@ -226,6 +243,93 @@ def _find_bin(hist: Int32, found: Int32, wanted: Int32, lane: Int32):
         running = running + count
 
 
+@cute.jit
+def _read(keys: cute.Tensor, scores: Int64, start: Int32, visible: Int32, tid: Int32):
+    """The thread's CHUNK scores of those from `start` on, as ordered bits: four and four, PART apart."""
+    last = (visible - 1) & ~3
+    words = []
+    for part in cutlass.range_constexpr(CHUNK // 4):
+        at = cutlass.min(start + part * PART + tid * 4, last)
+        words += ptx.load_128(scores + at.to(Int64) * 4)
+    for i in cutlass.range_constexpr(CHUNK):
+        keys[i] = _ordered(words[i])
+
+
+@cute.jit
+def _count(
+    keys: cute.Tensor, hist: Int32, start: Int32, visible: Int32, tid: Int32, prefix: Int32, step: int
+):
+    """Into the bins: the scores that share the prefix, by their next eight bits."""
+    shift = 24 - 8 * step
+    for part in cutlass.range_constexpr(CHUNK // 4):
+        first = start + part * PART
+        if first < visible:
+            for i in cutlass.range_constexpr(4):
+                bits = keys[part * 4 + i]
+                counts = first + tid * 4 + i < visible
+                if cutlass.const_expr(step > 0):
+                    counts = counts & (_shifted(bits, shift + 8) == prefix)
+                if counts:
+                    _add(hist + (_shifted(bits, shift) & 255) * 4, Int32(1))
+
+
+@cute.jit
+def _place(
+    keys: cute.Tensor,
+    chosen: Int64,
+    places: Int32,
+    sums: Int32,
+    start: Int32,
+    visible: Int32,
+    tid: Int32,
+    prefix: Int32,
+    wanted: Int32,
+    picks: Int32,
+):
+    """Everything above the threshold is taken, and of what equals it the first `wanted`."""
+    lane = tid & 31
+    warp = tid // 32
+    for part in cutlass.range_constexpr(CHUNK // 4):
+        first = start + part * PART
+        if first < visible:
+            mine = []
+            equal = Int32(0)
+            for i in cutlass.range_constexpr(4):
+                at = first + tid * 4 + i
+                inside = (at < visible).to(Int32)
+                bits = keys[part * 4 + i]
+                mine.append((bits == prefix).to(Int32) & inside)
+                equal = equal + mine[i]
+                if (_above(bits, prefix) & inside) != 0:
+                    place = _add(places, Int32(1))
+                    ptx.store_64(chosen + place.to(Int64) * 8, [at, Int32(0)])
+            # Equal ones keep their order: in the thread, the warp, then by warps, then by parts.
+            if (_any(equal) != 0) & (ptx.shared_load_32(places + 4) < wanted):
+                before = equal
+                for step in cutlass.range_constexpr(5):
+                    other = cute.arch.shuffle_sync_up(before, 1 << step)
+                    before = before + ptx.pick(lane >= (1 << step), other, Int32(0))
+                if lane == 31:
+                    ptx.shared_store_32(sums + warp * 4, before)
+                cute.arch.sync_threads()
+                earlier = Int32(0)
+                everything = Int32(0)
+                for other_warp in cutlass.range_constexpr(CHOOSE_THREADS // 32):
+                    count = ptx.shared_load_32(sums + other_warp * 4)
+                    everything = everything + count
+                    earlier = earlier + ptx.pick(other_warp < warp, count, Int32(0))
+                rank = ptx.shared_load_32(places + 4) + earlier + before - equal
+                for i in cutlass.range_constexpr(4):
+                    if (mine[i] != 0) & (rank < wanted):
+                        here = chosen + (picks - wanted + rank).to(Int64) * 8
+                        ptx.store_64(here, [first + tid * 4 + i, Int32(0)])
+                    rank = rank + mine[i]
+                cute.arch.sync_threads()
+                if tid == 0:
+                    _add(places + 4, everything)
+                cute.arch.sync_threads()
+
+
 @cute.kernel
 def _choose_kernel(scores: Int64, position: Int64, chosen: Int64, ratio: Int32, picks: Int32):
     tid, _, _ = cute.arch.thread_idx()
@@ -245,62 +349,31 @@ def _choose_kernel(scores: Int64, position: Int64, chosen: Int64, ratio: Int32, 
     else:
         wanted = picks  # how many are still to be found among those that share the prefix
         prefix = Int32(0)
+        # The first scores stay in registers; the others are read again each time.
+        kept = cute.make_rmem_tensor((CHUNK,), Int32)
+        keys = cute.make_rmem_tensor((CHUNK,), Int32)
+        _read(kept, scores, Int32(0), visible, tid)
         for step in cutlass.range_constexpr(4):
-            shift = 24 - 8 * step
             if tid < BINS:
                 ptx.shared_store_32(hist + tid * 4, Int32(0))
             cute.arch.sync_threads()
-            for at in cutlass.range(tid, visible, CHOOSE_THREADS, unroll=4):
-                bits = _ordered(scores + at.to(Int64) * 4)
-                same = Int32(1)
-                if cutlass.const_expr(step > 0):
-                    same = (_shifted(bits, shift + 8) == prefix).to(Int32)
-                if same != 0:
-                    _add(hist + (_shifted(bits, shift) & 255) * 4, Int32(1))
+            _count(kept, hist, Int32(0), visible, tid, prefix, step)
+            for start in cutlass.range(CHUNK * CHOOSE_THREADS, visible, CHUNK * CHOOSE_THREADS, unroll=1):
+                _read(keys, scores, start, visible, tid)
+                _count(keys, hist, start, visible, tid, prefix, step)
             cute.arch.sync_threads()
             if warp == 0:
                 _find_bin(hist, found, wanted, lane)
             cute.arch.sync_threads()
             prefix = (prefix << 8) | ptx.shared_load_32(found)
             wanted = wanted - ptx.shared_load_32(found + 4)
-            cute.arch.sync_threads()
-        # Everything above the threshold is taken, and of what equals it the first `wanted`.
         if tid < 2:
             ptx.shared_store_32(places + tid * 4, Int32(0))
         cute.arch.sync_threads()
-        rounds = (visible + CHOOSE_THREADS - 1) // CHOOSE_THREADS
-        for number in cutlass.range(rounds, unroll=1):
-            at = number * CHOOSE_THREADS + tid
-            bits = Int32(0)
-            if at < visible:
-                bits = _ordered(scores + at.to(Int64) * 4)
-            higher = _above(bits, prefix)
-            equal = ((bits == prefix) & (at < visible)).to(Int32)
-            if higher != 0:
-                place = _add(places, Int32(1))
-                ptx.store_64(chosen + place.to(Int64) * 8, [at, Int32(0)])
-            # Equal ones keep their order: in the warp, then by warps, then by rounds.
-            if ptx.shared_load_32(places + 4) < wanted:
-                before = equal
-                for step in cutlass.range_constexpr(5):
-                    other = cute.arch.shuffle_sync_up(before, 1 << step)
-                    before = before + ptx.pick(lane >= (1 << step), other, Int32(0))
-                if lane == 31:
-                    ptx.shared_store_32(sums + warp * 4, before)
-                cute.arch.sync_threads()
-                earlier = Int32(0)
-                everything = Int32(0)
-                for other_warp in cutlass.range_constexpr(CHOOSE_THREADS // 32):
-                    count = ptx.shared_load_32(sums + other_warp * 4)
-                    everything = everything + count
-                    earlier = earlier + ptx.pick(other_warp < warp, count, Int32(0))
-                rank = ptx.shared_load_32(places + 4) + earlier + before - equal
-                if (equal != 0) & (rank < wanted):
-                    ptx.store_64(chosen + (picks - wanted + rank).to(Int64) * 8, [at, Int32(0)])
-                cute.arch.sync_threads()
-                if tid == 0:
-                    _add(places + 4, everything)
-                cute.arch.sync_threads()
+        _place(kept, chosen, places, sums, Int32(0), visible, tid, prefix, wanted, picks)
+        for start in cutlass.range(CHUNK * CHOOSE_THREADS, visible, CHUNK * CHOOSE_THREADS, unroll=1):
+            _read(keys, scores, start, visible, tid)
+            _place(keys, chosen, places, sums, start, visible, tid, prefix, wanted, picks)
 
 
 def _shifted(bits: Any, by: int) -> Any:

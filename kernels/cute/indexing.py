@@ -33,7 +33,7 @@ class Index:
     ) -> Tensor:
         s, count = self.sizes, keys.shape[0]
         query, weights = query.float().contiguous(), weights.float().contiguous()
-        scores = query.new_empty(count)
+        scores = query.new_empty(-(-count // 4) * 4)
         chosen = torch.empty(s.picks, dtype=torch.int64, device=query.device)
         blocks = min(2 * self.machine.processors, -(-count // (8 * WARPS)))
         self.machine.launch(

@@ -35,6 +35,8 @@ def _kernel(
     factors: Int64,
     codes_slot: Int64,
     scales_slot: Int64,
+    ahead: Int64,
+    also_ahead: Int64,
     x_kind: Int32,
     x_stride: Int32,
     x_slot: Int32,
@@ -43,6 +45,8 @@ def _kernel(
     rows: Int32,
     k: Int32,
     wk_bits: Int32,
+    ahead_lines: Int32,
+    also_lines: Int32,
 ):
     _, slot, _ = cute.arch.block_idx()
     tid, _, _ = cute.arch.thread_idx()
@@ -68,6 +72,8 @@ def _kernel(
         cute.arch.griddepcontrol_wait()
         source = x + (slot * x_slot).to(Int64) * activations.x_bytes(x_kind)
         activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
+        gemv.prefetch(ahead, ahead_lines, slot)
+        gemv.prefetch(also_ahead, also_lines, slot)
         cute.arch.sync_threads()
 
     def hold(tile: Any) -> Any:
@@ -97,6 +103,8 @@ def linear(
     factors: Int64,
     codes_slot: Int64,
     scales_slot: Int64,
+    ahead: Int64,
+    also_ahead: Int64,
     x_kind: Int32,
     x_stride: Int32,
     x_slot: Int32,
@@ -105,10 +113,12 @@ def linear(
     rows: Int32,
     k: Int32,
     wk_bits: Int32,
+    ahead_lines: Int32,
+    also_lines: Int32,
 ):
     _kernel(
-        fmt, exact, x, out, codes, scales, factors, codes_slot, scales_slot, x_kind, x_stride, x_slot,
-        out_stride, matrix_rows, rows, k, wk_bits,
+        fmt, exact, x, out, codes, scales, factors, codes_slot, scales_slot, ahead, also_ahead, x_kind,
+        x_stride, x_slot, out_stride, matrix_rows, rows, k, wk_bits, ahead_lines, also_lines,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=fmt.blocks, preferred_smem_carveout=100
     )  # fmt: skip

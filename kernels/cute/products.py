@@ -23,6 +23,8 @@ STAGES_DOWN, BLOCKS_DOWN = 3, 2
 # Per format: stages of a warp, and blocks of a multiprocessor at a time.
 STAGES = {"nvfp4": 3, "fp8": 5, "bf16": 5}
 BLOCKS = {"nvfp4": 3, "fp8": 2, "bf16": 2}
+LINE_BYTES = 128
+MOST_AHEAD = 1 << 22
 MOST_PICKS = 32
 PICK_BITS = 20
 PICKS_BYTES = 8 * MOST_PICKS  # in which `down` keeps the picks' experts and factors
@@ -62,11 +64,11 @@ class Linear:
         self.parts = list(parts)
         self.rows = sum(part.rows for part in parts)
 
-    def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+    def __call__(self, x: Tensor, out: Tensor | None = None, ahead: Sequence[Tensor] = ()) -> Tensor:
         out = x.new_empty((x.shape[0], self.rows), dtype=torch.float32) if out is None else out
         start = 0
         for part in self.parts:
-            launch_linear(self.machine, part, x, out[:, start : start + part.rows], slots=1)
+            launch_linear(self.machine, part, x, out[:, start : start + part.rows], slots=1, ahead=ahead)
             start += part.rows
         return out
 
@@ -85,8 +87,17 @@ class Grouped:
         return out
 
 
-def launch_linear(machine: Machine, matrix: Matrix, x: Tensor, out: Tensor, slots: int) -> None:
-    """out (n, slots * rows), a view with unit stride along a row; x (n, slots * columns)."""
+def _lines(tensor: Tensor) -> int:
+    """Lines of L2 to prefetch."""
+    return min(tensor.nbytes, MOST_AHEAD) // LINE_BYTES
+
+
+def launch_linear(
+    machine: Machine, matrix: Matrix, x: Tensor, out: Tensor, slots: int, ahead: Sequence[Tensor] = ()
+) -> None:
+    """out (n, slots * rows), a view with unit stride along a row; x (n, slots * columns); ahead: up to two."""
+    addresses = [address(tensor) for tensor in ahead] + [Address(0)] * (2 - len(ahead))
+    lines = [Number(_lines(tensor)) for tensor in ahead] + [Number(0)] * (2 - len(ahead))
     x = x if x.stride(-1) == 1 else x.contiguous()
     tiles = -(-matrix.rows // 16)
     most = machine.most_rows(lambda rows: shared_bytes(matrix.format, matrix.units, rows), MOST_ROWS)
@@ -97,9 +108,9 @@ def launch_linear(machine: Machine, matrix: Matrix, x: Tensor, out: Tensor, slot
         arguments = [
             address(x[first:]), address(out[first:]),
             address(matrix.codes), address(matrix.scales), address(matrix.factors),
-            Address(matrix.codes_bytes), Address(matrix.scales_bytes),
+            Address(matrix.codes_bytes), Address(matrix.scales_bytes), *addresses,
             Number(KINDS[x.dtype]), Number(x.stride(0)), Number(matrix.columns), Number(out.stride(0)),
-            Number(matrix.rows), Number(rows), Number(matrix.columns), Number(wk_bits),
+            Number(matrix.rows), Number(rows), Number(matrix.columns), Number(wk_bits), *lines,
         ]  # fmt: skip
         machine.launch(matrix.kernel("linear"), (blocks, slots), THREADS, shared, arguments)
 
@@ -120,6 +131,7 @@ class Experts:
         weights: Tensor | None = None,
         add: Tensor | None = None,
         out: Tensor | None = None,
+        ahead: Tensor | None = None,
     ) -> Tensor:
         n, picks = x.shape[0], 1 if ids is None else ids.shape[1]
         hidden = x.new_empty((n * picks, self.inner), dtype=torch.float16)
@@ -142,9 +154,9 @@ class Experts:
         arguments = [
             address(hidden), address(out), address(add), address(ids),
             address(matrix.codes), address(matrix.scales), address(self.down_factors),
-            Address(matrix.codes_bytes), Address(matrix.scales_bytes),
+            Address(matrix.codes_bytes), Address(matrix.scales_bytes), address(ahead),
             Number(picks), Number(matrix.rows), Number(matrix.columns), Number(wk_bits),
-            Number(-(-(1 << PICK_BITS) // matrix.units)),
+            Number(-(-(1 << PICK_BITS) // matrix.units)), Number(0 if ahead is None else _lines(ahead)),
         ]  # fmt: skip
         self.machine.launch(matrix.kernel("down"), (blocks, n), THREADS, shared, arguments)
         return out

@@ -149,6 +149,11 @@ def store_bf16(address: Any, value: Any) -> None:
     asm("{ .reg .b16 h; cvt.rn.bf16.f32 h, $1; st.global.b16 [$0], h; }", [], [address, value], volatile=True)
 
 
+def prefetch(address: Any) -> None:
+    """A line into L2; nothing if it is not needed after all."""
+    asm("prefetch.global.L2 [$0];", [], [address], volatile=True)
+
+
 def copy_async_16(to: Any, address: Any) -> None:
     """16 bytes of weights on their way into shared memory, past L1."""
     asm("cp.async.cg.shared.global.L2::128B [$0], [$1], 16;", [], [to, address], volatile=True)

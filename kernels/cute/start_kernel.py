@@ -24,7 +24,8 @@ def _turn(angle: Float32) -> list[Float32]:
     """Cosine and sine."""
     return ptx.asm(
         "{ .reg .f64 a, k; .reg .f32 r; cvt.f64.f32 a, $2;\n"
-        f"mul.rn.f64 k, a, {1 / (2 * math.pi)!r}; cvt.rni.f64.f64 k, k; fma.rn.f64 a, k, {-2 * math.pi!r}, a;\n"
+        f"mul.rn.f64 k, a, {1 / (2 * math.pi)!r}; cvt.rni.f64.f64 k, k;\n"
+        f"fma.rn.f64 a, k, {-2 * math.pi!r}, a;\n"
         "cvt.rn.f32.f64 r, a; cos.approx.f32 $0, r; sin.approx.f32 $1, r; }",
         [Float32, Float32],
         [angle],

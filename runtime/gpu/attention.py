@@ -1,5 +1,7 @@
 """One layer's attention for one token: `runtime.attention` in static shapes, lengths on the device."""
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from dsv4chat.kernels.cute.operations import Attention as Attend
@@ -45,11 +47,14 @@ class StepAttention:
             )
         self._by_storage: dict[type, tuple[CacheRows, Attend, Index | None]] = {}
 
-    def forward(self, x: Tensor, cache: LayerCache, now: Now, sections: Sections) -> Tensor:
-        """x (1, hidden), normalised -> (1, hidden) float32."""
+    def forward(
+        self, x: Tensor, cache: LayerCache, now: Now, sections: Sections, ahead: Sequence[Tensor] = ()
+    ) -> Tensor:
+        """x (1, hidden), normalised -> (1, hidden) float32. ahead: what is read after it."""
         rows, attend, index = self._for_storage(cache)
         moment = now.moment(self.ratio)
-        parts = iter(self.inputs(x))
+        stored = cache.keys or cache.blocks
+        parts = iter(self.inputs(x, [cache.ring] if stored is None else [cache.ring, stored.stored]))
         low, kv = next(parts), next(parts)
         sections.end("attention: input projections")
         block = _open(next(parts), next(parts), cache.open_block, cache.blocks) if self.ratio else None
@@ -70,7 +75,7 @@ class StepAttention:
         out = attend(query, moment.rotation, now.position, cache.ring, blocks, chosen)
         sections.end("attention: softmax")
         low = self.wo_a(self._input(out, x))
-        result = self.wo_b(self._input(low, x))
+        result = self.wo_b(self._input(low, x), ahead=ahead)
         sections.end("attention: output projections")
         return result
 

@@ -28,14 +28,14 @@ class StepMoE:
         self.router_type = last.dtype
         self.router = operations.linear([last.select(count - 1, count)])
 
-    def forward(self, x: Tensor, now: Now, sections: Sections) -> Tensor:
-        """x (1, hidden), normalised -> (1, hidden) float32."""
+    def forward(self, x: Tensor, now: Now, sections: Sections, ahead: Tensor | None = None) -> Tensor:
+        """x (1, hidden), normalised -> (1, hidden) float32. ahead: what is read after it."""
         logits = self.router(x.to(self.router_type))
         sections.end("experts: router")
         ids, share = self.choice(logits, now.token)
         sections.end("experts: choice")
         shared = self.shared(x)
         sections.end("experts: shared")
-        result = self.routed(x, ids, share, shared)
+        result = self.routed(x, ids, share, shared, ahead=ahead)
         sections.end("experts: routed")
         return result

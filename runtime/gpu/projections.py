@@ -17,9 +17,9 @@ class Projections:
         packed = [as_packed_stack(stack) for stack in stacks]
         self._groups = [(stack.dtype, operations.linear(stack.parts), stack.sizes) for stack in packed]
 
-    def __call__(self, x: Tensor) -> list[Tensor]:
-        """x (n, in) -> one (n, size) float32 view for each matrix."""
+    def __call__(self, x: Tensor, ahead: Sequence[Tensor] = ()) -> list[Tensor]:
+        """x (n, in) -> one (n, size) float32 view for each matrix. ahead: as in `step_operations.Linear`."""
         parts: list[Tensor] = []
         for dtype, linear, sizes in self._groups:
-            parts += torch.split(linear(x.to(dtype)), sizes, dim=1)
+            parts += torch.split(linear(x.to(dtype), ahead=ahead), sizes, dim=1)
         return parts

@@ -74,14 +74,16 @@ class DecodeStep:
         residual = torch.empty(len(self.layers) + 1, device=streams.device)  # first: the embedding's
         sections.end("embedding, rotations")
         out = gates = None
+        count = len(self.layers)
         for number, (layer, layer_cache) in enumerate(zip(self.layers, cache.layers, strict=True)):
             peak = residual[number : number + 1]
             streams, x, gates = layer.into_attention(streams, out, gates, peak)
             sections.end("hyper-connections")
-            out = layer.attention.forward(x, layer_cache, now, sections)
+            out = layer.attention.forward(x, layer_cache, now, sections, [layer.into_moe.fn])
             streams, x, gates = layer.into_moe(streams, out, gates)
             sections.end("hyper-connections")
-            out = layer.moe.forward(x, now, sections)
+            following = self.layers[number + 1].into_attention if number + 1 < count else self.into_head
+            out = layer.moe.forward(x, now, sections, following.fn)
         _, x, _ = self.into_head(streams, out, gates, residual[-1:])
         (logits,) = self.lm_head(x)
         sections.end("head")
