@@ -217,7 +217,6 @@ def _partial_kernel(
     plain = cute.make_rmem_tensor((4 * A_WARP,), Int32)
     powers = cute.make_rmem_tensor((2,), Int32)
     turned = cute.make_rmem_tensor((8,), Int32)
-    cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
     # Everything is asked for before the first of it is used.
     place = ptx.load_64(position)[0]
@@ -229,6 +228,8 @@ def _partial_kernel(
     where = (ring, blocks, chosen)
     seen = (last, window, shown, visible, warp, lane)
     _ask_rows(places, plain, powers, turned, *where, first, *seen)
+    # Only now may the next kernels ask for their weights: these few loads would queue behind them.
+    cute.arch.griddepcontrol_launch_dependents()
     _stage_query(words, rotation, shared, warp, lane, scale * LOG2_E, eps)
     if tid < HEADS:
         ptx.shared_store_f32(tops_at + tid * 4, Float32(NOTHING))

@@ -95,7 +95,6 @@ def _kernel(
     if tid == 0:
         ptx.expect_bytes(shared, PARTS * VALUES * 4)
     ptx.cluster_arrive()
-    cute.arch.griddepcontrol_launch_dependents()
     weights = []
     for row in cutlass.range_constexpr(MIXES):
         there = (inside & (row < mixes)).to(Int32)
@@ -132,6 +131,8 @@ def _kernel(
             for i in cutlass.range_constexpr(STREAMS):
                 held[i] = mixed[i]
                 ptx.store_bf16(result + (first + i * wide) * 2, mixed[i])
+    # Only now may the next kernels ask for their weights: these few loads would queue behind them.
+    cute.arch.griddepcontrol_launch_dependents()
     own = [held[i] for i in range(STREAMS)]
     _add_up(own, weights, shared, part, tid, lane, warp)
     products = [ptx.shared_load_f32(totals + (MIXES + k) * 4) for k in range(len(PAIRS))]

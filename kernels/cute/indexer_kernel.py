@@ -137,10 +137,11 @@ def _scores_kernel(
     warp = cute.arch.make_warp_uniform(tid // 32)
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
     weights_at = shared + HEADS * PITCH
-    cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
     visible = (ptx.load_64(position)[0] + 1) // ratio
     _stage_query(query, rotation, shared, warp, lane)
+    # Only now may the next kernels ask for their weights: these few loads would queue behind them.
+    cute.arch.griddepcontrol_launch_dependents()
     if tid < HEADS:
         ptx.shared_store_f32(weights_at + tid * 4, ptx.load_f32(weights + tid.to(Int64) * 4) * scale)
     cute.arch.sync_threads()
@@ -340,9 +341,9 @@ def _choose_kernel(scores: Int64, position: Int64, chosen: Int64, ratio: Int32, 
     found = shared + BINS * 4  # the bin, how many lie above it
     places = found + 8  # how many were put down: above the threshold, equal to it
     sums = found + 16  # of each warp
-    cute.arch.griddepcontrol_launch_dependents()
     cute.arch.griddepcontrol_wait()
     visible = (ptx.load_64(position)[0] + 1) // ratio
+    cute.arch.griddepcontrol_launch_dependents()
     if visible <= picks:
         for at in cutlass.range(tid, picks, CHOOSE_THREADS, unroll=1):
             ptx.store_64(chosen + at.to(Int64) * 8, [at, Int32(0)])
