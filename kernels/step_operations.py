@@ -23,13 +23,20 @@ from dsv4chat.kernels.topk import top_k
 
 
 class Linear:
-    """Matrices with the same input, one below the other: out = x W^T, float32."""
+    """Matrices with the same input, one below the other: out = x W^T, float32.
+
+    settles: whether a call with `settle` lets the operation after it rely on all that came before it.
+    """
+
+    settles = False
 
     def __init__(self, parts: Sequence[Packed]) -> None:
         self.parts = list(parts)
         self.rows = sum(part.shape[0] for part in parts)
 
-    def __call__(self, x: Tensor, out: Tensor | None = None, ahead: Sequence[Tensor] = ()) -> Tensor:
+    def __call__(
+        self, x: Tensor, out: Tensor | None = None, ahead: Sequence[Tensor] = (), settle: bool = False
+    ) -> Tensor:
         """x (n, columns) -> (n, rows) float32, in `out` when given.
 
         ahead: up to two tensors that a later operation reads; a kernel may fetch them into the cache.
@@ -65,8 +72,10 @@ class Experts:
     """Clamped SwiGLU experts, chosen on the device.
 
     gate_up: (experts, 2 * inner, d), w1 above w3; down: (experts, d, inner). Without a leading axis it is one
-    expert that every row uses: the shared one.
+    expert that every row uses: the shared one. settles: as of `Linear`, with every call.
     """
+
+    settles = False
 
     def __init__(self, gate_up: Packed, down: Packed, limit: float) -> None:
         self.gate_up, self.down, self.limit = gate_up, down, limit
@@ -79,11 +88,13 @@ class Experts:
         add: Tensor | None = None,
         out: Tensor | None = None,
         ahead: Tensor | None = None,
+        settled: bool = False,
     ) -> Tensor:
         """add + sum over picks of w2 (silu(min(w1 x, limit)) * clip(w3 x) * weight): (n, d) float32.
 
         x (n, d); ids (n, picks) int32 and weights (n, picks) float32, both None for a shared expert; add
-        (n, d) float32 or None; ahead: as in `Linear`.
+        (n, d) float32 or None; ahead: as in `Linear`. settled: ids and weights were there before the
+        operation before this one, which `settles`.
         """
         rows = []
         for number in range(x.shape[0]):
@@ -145,12 +156,14 @@ class Connection:
         output: Tensor | None = None,
         gates: Tensor | None = None,
         peak: Tensor | None = None,
+        settled: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """The streams X' with the last sublayer's output in them, x = RMSNorm(sum_i pre_i X'_i), new gates.
 
         streams: (n, s, d); output: (n, d) float32 and gates: (n, s + s * s) float32, post then comb row by
-        row, as the call before gave them: both None before the first sublayer, where X' is X. peak: (n,)
-        float32, written: max |X'|. Returns (n, s, d) and (n, d) of the streams' type and gates, None from the
+        row (of the kernel: the logits of comb), as the call before gave them: both None before the first
+        sublayer, where X' is X. peak: (n,) float32, written: max |X'|. settled: streams and gates were there
+        before the operation before this one, which `settles`. Returns (n, s, d) and (n, d) of the streams' type and gates, None from the
         head.
         """
         w, s = self.weights, self.weights.streams

@@ -46,41 +46,37 @@ def rotated(pair: Any, cosine: Any, sine: Any) -> Any:
     return a * cosine - b * sine, a * sine + b * cosine
 
 
-def _ask_query(query: Any, first: Any, warp: Any, lane: Any) -> list[Any]:
-    """The words of two heads a warp."""
+def _ask_head(query: Any, head: Any, lane: Any) -> list[Any]:
+    """The words of a head of the query."""
+    source = query + (head * D + lane * 4).to(Int64) * 4
     words = []
-    for number in range(HEADS // WARPS):
-        head = warp * (HEADS // WARPS) + number
-        source = query + ((first + head) * D + lane * 4).to(Int64) * 4
-        for part in range(D // 128):
-            words += ptx.load_128(source + part * 512)
+    for part in range(D // 128):
+        words += ptx.load_128(source + part * 512)
     return words
 
 
-def _stage_query(words: Any, rotation: Any, to: Any, warp: Any, lane: Any, scale: Any, eps: Any) -> None:
-    """Two heads a warp: divided by their own RMS, turned, scaled, as halves."""
-    # The last 64 channels are the last part's of lanes 16 to 31: pairs 2 (lane - 16) and the next.
-    pair = cutlass.max(lane - 16, 0) * 2
-    turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
-    for number in range(HEADS // WARPS):
-        head = warp * (HEADS // WARPS) + number
-        values = [ptx.bits_to_f32(word) for word in words[16 * number : 16 * number + 16]]
-        square = Float32(0.0)
-        for value in values:
-            square = square + value * value
-        square = cute.arch.warp_reduction_sum(square)
-        factor = ptx.inverse_root(square / D + eps) * scale
-        values = [value * factor for value in values]
-        tail = values[12:]
-        low = rotated(tail[0:2], turns[0], turns[1])
-        high = rotated(tail[2:4], turns[2], turns[3])
-        inside = lane >= 16
-        tail = [ptx.pick(inside, new, old) for new, old in zip([*low, *high], tail, strict=True)]
-        values = values[:12] + tail
-        for part in range(D // 128):
-            four = values[4 * part : 4 * part + 4]
-            pairs = [ptx.pack_f16(four[0], four[1]), ptx.pack_f16(four[2], four[3])]
-            ptx.shared_store_64(to + head * PITCH + part * 256 + lane * 8, pairs)
+def _stage_head(words: Any, turns: Any, to: Any, lane: Any, scale: Any, eps: Any) -> None:
+    """A head of the query: divided by its own RMS, turned, scaled, as halves.
+
+    The last 64 channels, which turn, are the last part's of lanes 16 to 31.
+    """
+    values = [ptx.bits_to_f32(word) for word in words]
+    square = Float32(0.0)
+    for value in values:
+        square = square + value * value
+    square = cute.arch.warp_reduction_sum(square)
+    factor = ptx.inverse_root(square / D + eps) * scale
+    values = [value * factor for value in values]
+    tail = values[12:]
+    low = rotated(tail[0:2], turns[0], turns[1])
+    high = rotated(tail[2:4], turns[2], turns[3])
+    inside = lane >= 16
+    tail = [ptx.pick(inside, new, old) for new, old in zip([*low, *high], tail, strict=True)]
+    values = values[:12] + tail
+    for part in range(D // 128):
+        four = values[4 * part : 4 * part + 4]
+        pairs = [ptx.pack_f16(four[0], four[1]), ptx.pack_f16(four[2], four[3])]
+        ptx.shared_store_64(to + part * 256 + lane * 8, pairs)
 
 
 @cute.jit
@@ -218,9 +214,10 @@ def _partial_kernel(
     powers = cute.make_rmem_tensor((2,), Int32)
     turned = cute.make_rmem_tensor((8,), Int32)
     cute.arch.griddepcontrol_wait()
-    # Everything is asked for before the first of it is used.
+    # Everything is asked for before the first of it is used: two heads a warp, and eight rows.
     place = ptx.load_64(position)[0]
-    words = _ask_query(query, group * HEADS, warp, lane)
+    one = warp * 2
+    words = _ask_head(query, group * HEADS + one, lane)
     shown = cutlass.min(place + 1, window)
     visible = Int32(0)
     if ratio != 0:
@@ -228,9 +225,13 @@ def _partial_kernel(
     where = (ring, blocks, chosen)
     seen = (last, window, shown, visible, warp, lane)
     _ask_rows(places, plain, powers, turned, *where, first, *seen)
+    more = _ask_head(query, group * HEADS + one + 1, lane)
+    pair = (cutlass.max(lane - 16, 0) * 2).to(Int64)
+    turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair * 8)]
     # Only now may the next kernels ask for their weights: these few loads would queue behind them.
     cute.arch.griddepcontrol_launch_dependents()
-    _stage_query(words, rotation, shared, warp, lane, scale * LOG2_E, eps)
+    _stage_head(words, turns, shared + one * PITCH, lane, scale * LOG2_E, eps)
+    _stage_head(more, turns, shared + (one + 1) * PITCH, lane, scale * LOG2_E, eps)
     if tid < HEADS:
         ptx.shared_store_f32(tops_at + tid * 4, Float32(NOTHING))
         ptx.shared_store_f32(tops_at + (HEADS + tid) * 4, Float32(0.0))

@@ -27,10 +27,11 @@ def connections(machine: Machine, d: int, n: int, head: bool) -> Iterator[Checke
     streams = torch.randn(n, 4, d, device=device).mul(30).bfloat16()
     output = torch.randn(n, d, device=device)
     gates = torch.rand(n, 20, device=device)
+    gates[:, 4:] = torch.randn(n, 16, device=device) * 2
     peak = torch.full((n,), torch.nan, device=device)
     new, x, following = connection.Connection(machine, weights)(streams, output, gates, peak)
     wide = [part.double() for part in (weights.fn, weights.scale, weights.base, weights.norm)]
-    comb = gates[:, 4:].view(n, 4, 4).double()
+    comb = _sinkhorn(gates[:, 4:].view(n, 4, 4).double())
     exact = gates[:, :4, None].double() * output[:, None].double()
     exact = exact + torch.einsum("nij,nid->njd", comb, streams.double())
     what = f"{'head' if head else 'layer'}, {n} x 4 x {d}"
@@ -46,11 +47,16 @@ def connections(machine: Machine, d: int, n: int, head: bool) -> Iterator[Checke
     yield Checked("connection", f"|X|, {what}", relative_error(peak, largest), 1e-12)
     if following is not None:
         post = 2 * torch.sigmoid(mix[:, 4:8] * wide[1][1] + wide[2][4:8])
-        matrix = torch.softmax((mix[:, 8:] * wide[1][2] + wide[2][8:]).view(n, 4, 4), -1) + 1e-6
-        for turn in range(39):
-            matrix = matrix / (matrix.sum(1 if turn % 2 == 0 else 2, keepdim=True) + 1e-6)
-        expected = torch.cat([post, matrix.flatten(1)], 1)
+        expected = torch.cat([post, mix[:, 8:] * wide[1][2] + wide[2][8:]], 1)
         yield Checked("connection", f"gates, {what}", relative_error(following, expected), 1e-4)
+
+
+def _sinkhorn(logits: Tensor) -> Tensor:
+    """(n, 4, 4) float64, 20 rounds."""
+    matrix = torch.softmax(logits, -1) + 1e-6
+    for turn in range(39):
+        matrix = matrix / (matrix.sum(1 if turn % 2 == 0 else 2, keepdim=True) + 1e-6)
+    return matrix
 
 
 def routers(machine: Machine, experts: int, n: int) -> Iterator[Checked]:

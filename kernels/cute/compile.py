@@ -54,10 +54,10 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     )
 
     function, addresses, numbers, reals = {
-        "linear": (linear_kernel.linear, 9, 10, 0),
-        "gate_up": (experts_kernel.gate_up, 9, 9, 1),
+        "linear": (linear_kernel.linear, 9, 11, 0),
+        "gate_up": (experts_kernel.gate_up, 9, 10, 1),
         "down": (experts_kernel.down, 10, 6, 0),
-        "connection": (connection_kernel.connection, 11, 3, 2),
+        "connection": (connection_kernel.connection, 11, 4, 2),
         "attention_partial": (attention_kernel.partial, 8, 5, 2),
         "attention_merge": (attention_merge_kernel.merge, 5, 2, 0),
         "router": (router_kernel.router, 6, 2, 1),

@@ -9,19 +9,23 @@ from dsv4chat.kernels.step_operations import ConnectionWeights
 
 STREAMS = 4
 PARTS = 16
-THREADS = 448
+COLUMNS = 448
+THREADS = COLUMNS + 32
 WARPS = THREADS // 32
-SHARED_BYTES = 16 + 4 * ((WARPS + PARTS + 2) * 36 + 27)
+SHARED_BYTES = 16 + 4 * ((WARPS + PARTS + 2) * 36 + 28 + 20)
 
 
 def fits(weights: ConnectionWeights) -> bool:
     """Whether the kernels take these sizes and types."""
     d = weights.norm.shape[0]
-    return weights.streams == STREAMS and d % PARTS == 0 and d <= PARTS * THREADS
+    return weights.streams == STREAMS and d % PARTS == 0 and d <= PARTS * COLUMNS
 
 
 class Connection:
-    """`step_operations.Connection` for bfloat16 streams; four streams, d a multiple of 16 up to 7,168."""
+    """`step_operations.Connection` for bfloat16 streams; four streams, d a multiple of 16 up to 7,168.
+
+    Of the gates it gives for the next call the last 16 are the logits of comb: Sinkhorn is that call's.
+    """
 
     def __init__(self, machine: Machine, weights: ConnectionWeights) -> None:
         self.machine = machine
@@ -36,6 +40,7 @@ class Connection:
         output: Tensor | None = None,
         gates: Tensor | None = None,
         peak: Tensor | None = None,
+        settled: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         n, _, d = streams.shape
         w = self.weights
@@ -48,8 +53,8 @@ class Connection:
             [
                 address(streams), address(new_streams), address(output), address(gates), address(self.fn),
                 address(self.scale), address(self.base), address(self.norm), address(x), address(following),
-                address(peak), Number(d), Number(self.fn.shape[0]), Number(w.rounds), Real(w.norm_eps),
-                Real(w.eps),
+                address(peak), Number(d), Number(self.fn.shape[0]), Number(w.rounds), Number(settled),
+                Real(w.norm_eps), Real(w.eps),
             ],
             cluster=PARTS,
         )  # fmt: skip

@@ -3,7 +3,9 @@
     X'_j = post_j F + sum_i comb[i, j] X_i, stored;  mixes = X' fn^T;  pre, post, comb (Sinkhorn) from them
     x = RMSNorm(sum_i pre_i X'_i) * weight, with max |X'|
 
-A thread has one column: four streams, and its part of fn, asked for before the kernel waits. What has to be
+A thread has one column: four streams, and its part of fn, asked for before the kernel waits; so are streams
+and gates if they are settled, that is if only F comes from the kernel before. Gates are handed on as post and
+the logits of comb: Sinkhorn's rounds are done here, while the weights are on their way. What has to be
 known of all columns (the mixes, the products <X'_i, X'_j>, the maximum) is added up over a warp, over a
 block, and over the cluster's 16 blocks through each other's shared memory. The mean square of x needs no pass
 of its own: it is sum_ij pre_i pre_j <X'_i, X'_j> / d. Four streams.
@@ -22,8 +24,10 @@ STREAMS = 4
 PAIRS = tuple((i, j) for i in range(STREAMS) for j in range(i, STREAMS))
 MIXES = STREAMS * (STREAMS + 2)
 PARTS = 16  # blocks of a cluster
-THREADS = 448  # and columns of a block, at most
+COLUMNS = 448  # of a block, at most
+THREADS = COLUMNS + 32  # the last warp has the gates
 WARPS = THREADS // 32
+EARLY = MIXES - 2  # rows of fn asked for early: there are registers for no more
 VALUES = MIXES + len(PAIRS) + 1  # mixes, products, the maximum
 PITCH = VALUES + 1
 # Shared memory: a barrier; values of the block's warps, of the cluster's blocks, of the block, of the
@@ -33,7 +37,8 @@ BLOCKS_AT = WARPS_AT + WARPS * PITCH * 4
 BLOCK_AT = BLOCKS_AT + PARTS * PITCH * 4
 TOTALS_AT = BLOCK_AT + PITCH * 4
 CONSTANTS_AT = TOTALS_AT + PITCH * 4
-SHARED_BYTES = CONSTANTS_AT + (MIXES + 3) * 4
+GATES_AT = CONSTANTS_AT + (MIXES + 4) * 4
+SHARED_BYTES = GATES_AT + STREAMS * (STREAMS + 1) * 4
 
 
 def _round_bf16(value: Any) -> Any:
@@ -60,6 +65,13 @@ def _sum_to_lanes(values: Sequence[Any], lane: Any) -> Any:
     return held[0]
 
 
+def _ask(weights: Any, row: int, fn: Any, column: Any, wide: Any, wanted: Any) -> None:
+    """A row of fn: this thread's column of every stream."""
+    for i in range(STREAMS):
+        here = fn + ((row * STREAMS + i) * wide + column) * 4
+        weights[row * STREAMS + i] = ptx.load_f32_if(here, wanted)
+
+
 @cute.kernel
 def _kernel(
     streams: Int64,
@@ -76,6 +88,7 @@ def _kernel(
     d: Int32,
     mixes: Int32,
     rounds: Int32,
+    settled: Int32,
     norm_eps: Float32,
     eps: Float32,
 ):
@@ -95,46 +108,50 @@ def _kernel(
     if tid == 0:
         ptx.expect_bytes(shared, PARTS * VALUES * 4)
     ptx.cluster_arrive()
-    weights = []
-    for row in cutlass.range_constexpr(MIXES):
-        there = (inside & (row < mixes)).to(Int32)
-        for i in cutlass.range_constexpr(STREAMS):
-            weights.append(ptx.load_f32_if(fn + ((row * STREAMS + i) * wide + column) * 4, there))
-    norm = ptx.load_f32_if(weight + column * 4, wanted)
     if tid < mixes:
         ptx.shared_store_f32(constants + tid * 4, ptx.load_f32(base + tid.to(Int64) * 4))
     if (tid < 3) & ((tid == 0) | (mixes == MIXES)):
         ptx.shared_store_f32(constants + (MIXES + tid) * 4, ptx.load_f32(scale + tid.to(Int64) * 4))
-    cute.arch.griddepcontrol_wait()
+    if settled == 0:
+        cute.arch.griddepcontrol_wait()
     first = token.to(Int64) * STREAMS * wide + column
     held = cute.make_rmem_tensor((STREAMS,), Float32)
     for i in cutlass.range_constexpr(STREAMS):
-        held[i] = Float32(0.0)
-    if inside:
-        for i in cutlass.range_constexpr(STREAMS):
-            held[i] = ptx.load_bf16(streams + (first + i * wide) * 2)
+        held[i] = ptx.load_bf16_if(streams + (first + i * wide) * 2, wanted)
+    weights = cute.make_rmem_tensor((MIXES * STREAMS,), Float32)
+    gates_at = shared + GATES_AT
+    if warp == WARPS - 1:
         if output != 0:
-            f = ptx.load_f32(output + (token.to(Int64) * wide + column) * 4)
-            g = []
-            for i in cutlass.range_constexpr(STREAMS + 1):
-                g += [
-                    ptx.bits_to_f32(word) for word in ptx.load_128(gates + (token * 20 + i * 4).to(Int64) * 4)
-                ]
-            mixed = [
-                _round_bf16(
-                    g[j] * f
-                    + (g[4 + j] * held[0] + g[8 + j] * held[1])
-                    + (g[12 + j] * held[2] + g[16 + j] * held[3])
-                )
-                for j in range(STREAMS)
-            ]
-            for i in cutlass.range_constexpr(STREAMS):
-                held[i] = mixed[i]
-                ptx.store_bf16(result + (first + i * wide) * 2, mixed[i])
+            _gates(gates + (token * 20).to(Int64) * 4, gates_at, eps, rounds, lane)
+        weights.fill(0.0)
+    else:
+        for row in cutlass.range_constexpr(EARLY):
+            _ask(weights, row, fn, column, wide, (inside & (row < mixes)).to(Int32))
+    cute.arch.griddepcontrol_wait()
+    for row in cutlass.range_constexpr(EARLY, MIXES):
+        _ask(weights, row, fn, column, wide, (inside & (row < mixes)).to(Int32))
+    norm = ptx.load_f32_if(weight + column * 4, wanted)
+    f = ptx.load_f32_if(output + (token.to(Int64) * wide + column) * 4, (inside & (output != 0)).to(Int32))
     # Only now may the next kernels ask for their weights: these few loads would queue behind them.
     cute.arch.griddepcontrol_launch_dependents()
+    cute.arch.sync_threads()
+    if inside & (output != 0):
+        g = []
+        for i in cutlass.range_constexpr(STREAMS + 1):
+            g += ptx.shared_load_f32x4(gates_at + i * 16)
+        mixed = [
+            _round_bf16(
+                g[j] * f
+                + (g[4 + j] * held[0] + g[8 + j] * held[1])
+                + (g[12 + j] * held[2] + g[16 + j] * held[3])
+            )
+            for j in range(STREAMS)
+        ]
+        for i in cutlass.range_constexpr(STREAMS):
+            held[i] = mixed[i]
+            ptx.store_bf16(result + (first + i * wide) * 2, mixed[i])
     own = [held[i] for i in range(STREAMS)]
-    _add_up(own, weights, shared, part, tid, lane, warp)
+    _add_up(own, [weights[i] for i in range(MIXES * STREAMS)], shared, part, tid, lane, warp)
     products = [ptx.shared_load_f32(totals + (MIXES + k) * 4) for k in range(len(PAIRS))]
     square = (products[0] + products[4]) + (products[7] + products[9])
     size = d.to(Float32)
@@ -143,7 +160,7 @@ def _kernel(
         if (peak != 0) & (lane == 0):
             ptx.store_f32(peak + token.to(Int64) * 4, ptx.shared_load_f32(totals + (VALUES - 1) * 4))
         if following != 0:
-            _gates(totals, constants, following + (token * 20).to(Int64) * 4, normed, eps, rounds, lane)
+            _store_gates(totals, constants, following + (token * 20).to(Int64) * 4, normed, lane)
     pre = []
     for i in cutlass.range_constexpr(STREAMS):
         mixed = ptx.shared_load_f32(totals + i * 4) * normed * ptx.shared_load_f32(constants + MIXES * 4)
@@ -213,28 +230,23 @@ def _joined(total: Any, value: Any, number: Any) -> Any:
 
 
 @cute.jit
-def _gates(
-    totals: Int32,
-    constants: Int32,
-    gates: Int64,
-    normed: Float32,
-    eps: Float32,
-    rounds: Int32,
-    lane: Int32,
-):
-    """post (4) and comb (16) of one token; every lane works it all out, the first one stores it."""
-    post_scale = ptx.shared_load_f32(constants + (MIXES + 1) * 4)
-    comb_scale = ptx.shared_load_f32(constants + (MIXES + 2) * 4)
-    post = cute.make_rmem_tensor((STREAMS,), Float32)
+def _store_gates(totals: Int32, constants: Int32, gates: Int64, normed: Float32, lane: Int32):
+    """For the next passage: post (4), a lane each, and the logits of comb (16)."""
+    if lane < STREAMS * (STREAMS + 1):
+        mixed = ptx.shared_load_f32(totals + (STREAMS + lane) * 4) * normed
+        scale = ptx.pick(lane < STREAMS, Int32(MIXES + 1), Int32(MIXES + 2))
+        value = mixed * ptx.shared_load_f32(constants + scale * 4)
+        value = value + ptx.shared_load_f32(constants + (STREAMS + lane) * 4)
+        ptx.store_f32(gates + lane.to(Int64) * 4, ptx.pick(lane < STREAMS, ptx.sigmoid(value) * 2.0, value))
+
+
+@cute.jit
+def _gates(gates: Int64, to: Int32, eps: Float32, rounds: Int32, lane: Int32):
+    """post and comb (Sinkhorn) from what the passage before left; every lane works it all out."""
     comb = cute.make_rmem_tensor((STREAMS * STREAMS,), Float32)
+    own = ptx.load_f32_if(gates + lane.to(Int64) * 4, (lane < STREAMS).to(Int32))
     for i in cutlass.range_constexpr(STREAMS):
-        mixed = ptx.shared_load_f32(totals + (STREAMS + i) * 4) * normed
-        post[i] = ptx.sigmoid(mixed * post_scale + ptx.shared_load_f32(constants + (STREAMS + i) * 4)) * 2.0
-    for i in cutlass.range_constexpr(STREAMS * STREAMS):
-        mixed = ptx.shared_load_f32(totals + (2 * STREAMS + i) * 4) * normed
-        comb[i] = mixed * comb_scale + ptx.shared_load_f32(constants + (2 * STREAMS + i) * 4)
-    for i in cutlass.range_constexpr(STREAMS):
-        row = [comb[i * STREAMS + j] for j in range(STREAMS)]
+        row = [ptx.bits_to_f32(word) for word in ptx.load_128(gates + (i + 1) * 16)]
         top = cute.arch.fmax(cute.arch.fmax(row[0], row[1]), cute.arch.fmax(row[2], row[3]))
         row = [ptx.exponential(value - top) for value in row]
         total = (row[0] + row[1]) + (row[2] + row[3])
@@ -244,11 +256,11 @@ def _gates(
     for _ in cutlass.range(rounds - 1, unroll=1):
         _divide(comb, 1, STREAMS, eps)
         _divide(comb, STREAMS, 1, eps)
+    if lane < STREAMS:
+        ptx.shared_store_f32(to + lane * 4, own)
     if lane == 0:
-        for i in cutlass.range_constexpr(STREAMS):
-            ptx.store_f32(gates + i * 4, post[i])
         for i in cutlass.range_constexpr(STREAMS * STREAMS):
-            ptx.store_f32(gates + (STREAMS + i) * 4, comb[i])
+            ptx.shared_store_f32(to + (STREAMS + i) * 4, comb[i])
 
 
 def _divide(comb: Any, along: int, across: int, eps: Any) -> None:
@@ -277,10 +289,11 @@ def connection(
     d: Int32,
     mixes: Int32,
     rounds: Int32,
+    settled: Int32,
     norm_eps: Float32,
     eps: Float32,
 ):
     _kernel(
         streams, result, output, gates, fn, scale, base, weight, x, following, peak, d, mixes, rounds,
-        norm_eps, eps,
+        settled, norm_eps, eps,
     ).launch(grid=(1, 1, 1), block=(THREADS, 1, 1))  # fmt: skip

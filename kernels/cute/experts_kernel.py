@@ -7,6 +7,9 @@ w3 lies `up` rows below w1 in the same matrix. A tile of gate_up is 8 rows of w1
 so that a lane ends up with both. Slot s is pick s % picks of token s // picks. Without ids the expert is 0:
 that is how a shared expert runs, with all tokens in one slot (rows > 1). down takes the picks as further
 columns of one long row.
+
+settled: ids were complete before the kernel launched last began to work, so that gate_up may ask for weights
+before that one ends.
 """
 
 from typing import Any
@@ -77,6 +80,7 @@ def _gate_up_kernel(
     inner: Int32,
     k: Int32,
     wk_bits: Int32,
+    settled: Int32,
     limit: Float32,
 ):
     _, slot, _ = cute.arch.block_idx()
@@ -89,7 +93,7 @@ def _gate_up_kernel(
     units = units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2) + 64
     cute.arch.griddepcontrol_launch_dependents()
-    if ids != 0:
+    if (ids != 0) & (settled == 0):
         cute.arch.griddepcontrol_wait()
     expert = _expert(ids, slot)
     matrix = codes + expert.to(Int64) * codes_expert
@@ -144,11 +148,12 @@ def gate_up(
     inner: Int32,
     k: Int32,
     wk_bits: Int32,
+    settled: Int32,
     limit: Float32,
 ):
     _gate_up_kernel(
         fmt, exact, x, hidden, ids, weights, codes, scales, factors, codes_expert, scales_expert,
-        factors_expert, up, x_kind, x_stride, rows, picks, inner, k, wk_bits, limit,
+        factors_expert, up, x_kind, x_stride, rows, picks, inner, k, wk_bits, settled, limit,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=fmt.blocks, preferred_smem_carveout=100
     )  # fmt: skip
@@ -203,9 +208,10 @@ def _down_kernel(
     x_shared = experts_at + MOST_PICKS * 8
     units = units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2)
-    cute.arch.griddepcontrol_launch_dependents()
     # The experts' numbers come from the kernel before, or from one whose end that one awaited.
     cute.arch.griddepcontrol_wait()
+    # Only now, so that the next kernel need not wait for what came before this one.
+    cute.arch.griddepcontrol_launch_dependents()
     _stage_picks(ids, factors, token * picks, picks, experts_at, tid)
     cute.arch.sync_threads()
 

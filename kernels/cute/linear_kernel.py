@@ -1,5 +1,8 @@
 """`linear`: out[n, row] = factor[row] * sum_k W[row, k] x[n, k], one matrix; with slots, slot s has its own
 matrix, its own part of x and of out (grouped projections).
+
+settle: the next kernel starts only when all before this one are complete, so that it need not wait for what
+they made. Else it starts at once.
 """
 
 from typing import Any
@@ -47,6 +50,7 @@ def _kernel(
     wk_bits: Int32,
     ahead_lines: Int32,
     also_lines: Int32,
+    settle: Int32,
 ):
     _, slot, _ = cute.arch.block_idx()
     tid, _, _ = cute.arch.thread_idx()
@@ -57,7 +61,8 @@ def _kernel(
     x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * fmt.stages * STAGE_BYTES
     units = units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2) + 64
-    cute.arch.griddepcontrol_launch_dependents()
+    if settle == 0:
+        cute.arch.griddepcontrol_launch_dependents()
     matrix = codes + slot.to(Int64) * codes_slot
     matrix_scales = scales + slot.to(Int64) * scales_slot
     first = slot * matrix_rows
@@ -70,6 +75,8 @@ def _kernel(
 
     def begin() -> None:
         cute.arch.griddepcontrol_wait()
+        if settle != 0:
+            cute.arch.griddepcontrol_launch_dependents()
         source = x + (slot * x_slot).to(Int64) * activations.x_bytes(x_kind)
         activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
         gemv.prefetch(ahead, ahead_lines, slot)
@@ -115,10 +122,11 @@ def linear(
     wk_bits: Int32,
     ahead_lines: Int32,
     also_lines: Int32,
+    settle: Int32,
 ):
     _kernel(
         fmt, exact, x, out, codes, scales, factors, codes_slot, scales_slot, ahead, also_ahead, x_kind,
-        x_stride, x_slot, out_stride, matrix_rows, rows, k, wk_bits, ahead_lines, also_lines,
+        x_stride, x_slot, out_stride, matrix_rows, rows, k, wk_bits, ahead_lines, also_lines, settle,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=fmt.blocks, preferred_smem_carveout=100
     )  # fmt: skip

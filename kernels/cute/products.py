@@ -59,16 +59,21 @@ def split(machine: Machine, tiles: int, units: int, slots: int, shared: int, mos
 class Linear:
     """`step_operations.Linear`: one launch for each part."""
 
+    settles = True
+
     def __init__(self, machine: Machine, parts: Sequence[Matrix]) -> None:
         self.machine = machine
         self.parts = list(parts)
         self.rows = sum(part.rows for part in parts)
 
-    def __call__(self, x: Tensor, out: Tensor | None = None, ahead: Sequence[Tensor] = ()) -> Tensor:
+    def __call__(
+        self, x: Tensor, out: Tensor | None = None, ahead: Sequence[Tensor] = (), settle: bool = False
+    ) -> Tensor:
         out = x.new_empty((x.shape[0], self.rows), dtype=torch.float32) if out is None else out
         start = 0
         for part in self.parts:
-            launch_linear(self.machine, part, x, out[:, start : start + part.rows], slots=1, ahead=ahead)
+            here = out[:, start : start + part.rows]
+            launch_linear(self.machine, part, x, here, slots=1, ahead=ahead, settle=settle)
             start += part.rows
         return out
 
@@ -93,7 +98,13 @@ def _lines(tensor: Tensor) -> int:
 
 
 def launch_linear(
-    machine: Machine, matrix: Matrix, x: Tensor, out: Tensor, slots: int, ahead: Sequence[Tensor] = ()
+    machine: Machine,
+    matrix: Matrix,
+    x: Tensor,
+    out: Tensor,
+    slots: int,
+    ahead: Sequence[Tensor] = (),
+    settle: bool = False,
 ) -> None:
     """out (n, slots * rows), a view with unit stride along a row; x (n, slots * columns); ahead: up to two."""
     addresses = [address(tensor) for tensor in ahead] + [Address(0)] * (2 - len(ahead))
@@ -111,12 +122,15 @@ def launch_linear(
             Address(matrix.codes_bytes), Address(matrix.scales_bytes), *addresses,
             Number(KINDS[x.dtype]), Number(x.stride(0)), Number(matrix.columns), Number(out.stride(0)),
             Number(matrix.rows), Number(rows), Number(matrix.columns), Number(wk_bits), *lines,
+            Number(settle),
         ]  # fmt: skip
         machine.launch(matrix.kernel("linear"), (blocks, slots), THREADS, shared, arguments)
 
 
 class Experts:
     """`step_operations.Experts`: one launch into the hidden layer, one out of it."""
+
+    settles = True
 
     def __init__(self, machine: Machine, gate_up: Matrix, down: Matrix, limit: float) -> None:
         self.machine, self.gate_up, self.down, self.limit = machine, gate_up, down, limit
@@ -132,6 +146,7 @@ class Experts:
         add: Tensor | None = None,
         out: Tensor | None = None,
         ahead: Tensor | None = None,
+        settled: bool = False,
     ) -> Tensor:
         n, picks = x.shape[0], 1 if ids is None else ids.shape[1]
         hidden = x.new_empty((n * picks, self.inner), dtype=torch.float16)
@@ -139,9 +154,9 @@ class Experts:
             out = x.new_empty((n, self.down.rows), dtype=torch.float32)
         if ids is None:
             self._shared_in(x, hidden)
-            launch_linear(self.machine, self.down, hidden, out, slots=1)
+            launch_linear(self.machine, self.down, hidden, out, slots=1, settle=True)
             return out if add is None else out.add_(add)
-        self.enter(x, hidden, ids, weights, rows=1, picks=picks)
+        self.enter(x, hidden, ids, weights, rows=1, picks=picks, settled=settled)
         matrix = self.down
         units = matrix.units * picks
         shared = (
@@ -169,7 +184,14 @@ class Experts:
             self.enter(x[first : first + rows], hidden[first:], None, None, rows=rows, picks=1)
 
     def enter(
-        self, x: Tensor, hidden: Tensor, ids: Tensor | None, weights: Tensor | None, rows: int, picks: int
+        self,
+        x: Tensor,
+        hidden: Tensor,
+        ids: Tensor | None,
+        weights: Tensor | None,
+        rows: int,
+        picks: int,
+        settled: bool = False,
     ) -> None:
         """gate_up: with ids a slot for each row and pick, without them one slot of `rows` rows."""
         x = x if x.stride(-1) == 1 else x.contiguous()
@@ -185,7 +207,7 @@ class Experts:
             Address(matrix.codes_bytes), Address(matrix.scales_bytes),
             Number(0 if matrix.factors is None else matrix.factors.shape[-1]), Number(self.inner),
             Number(KINDS[x.dtype]), Number(x.stride(0)), Number(rows), Number(picks),
-            Number(self.inner), Number(matrix.columns), Number(wk_bits), Real(self.limit),
+            Number(self.inner), Number(matrix.columns), Number(wk_bits), Number(settled), Real(self.limit),
         ]  # fmt: skip
         self.machine.launch(matrix.kernel("gate_up"), (blocks, slots), THREADS, shared, arguments)
 

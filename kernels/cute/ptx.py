@@ -120,6 +120,17 @@ def load_bf16(address: Any) -> Any:
     )
 
 
+def load_bf16_if(address: Any, wanted: Any) -> Any:
+    """One bfloat16 as Float32, or 0 unless `wanted`."""
+    return asm(
+        "{ .reg .pred p; .reg .b16 h, z; setp.ne.b32 p, $2, 0; mov.b16 z, 0; mov.b16 h, 0;\n"
+        "@p ld.global.b16 h, [$1]; mov.b32 $0, {z, h}; }",
+        [Float32],
+        [address, wanted],
+        volatile=True,
+    )
+
+
 def store_f32(address: Any, value: Any) -> None:
     asm("st.global.f32 [$0], $1;", [], [address, value], volatile=True)
 

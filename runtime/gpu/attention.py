@@ -75,7 +75,7 @@ class StepAttention:
         out = attend(query, moment.rotation, now.position, cache.ring, blocks, chosen)
         sections.end("attention: softmax")
         low = self.wo_a(self._input(out, x))
-        result = self.wo_b(self._input(low, x), ahead=ahead)
+        result = self.wo_b(self._input(low, x), ahead=ahead, settle=True)
         sections.end("attention: output projections")
         return result
 

@@ -36,6 +36,6 @@ class StepMoE:
         sections.end("experts: choice")
         shared = self.shared(x)
         sections.end("experts: shared")
-        result = self.routed(x, ids, share, shared, ahead=ahead)
+        result = self.routed(x, ids, share, shared, ahead=ahead, settled=self.shared.settles)
         sections.end("experts: routed")
         return result

@@ -77,14 +77,15 @@ class DecodeStep:
         count = len(self.layers)
         for number, (layer, layer_cache) in enumerate(zip(self.layers, cache.layers, strict=True)):
             peak = residual[number : number + 1]
-            streams, x, gates = layer.into_attention(streams, out, gates, peak)
+            settled = number > 0 and self.layers[number - 1].moe.routed.settles
+            streams, x, gates = layer.into_attention(streams, out, gates, peak, settled)
             sections.end("hyper-connections")
             out = layer.attention.forward(x, layer_cache, now, sections, [layer.into_moe.fn])
-            streams, x, gates = layer.into_moe(streams, out, gates)
+            streams, x, gates = layer.into_moe(streams, out, gates, settled=layer.attention.wo_b.settles)
             sections.end("hyper-connections")
             following = self.layers[number + 1].into_attention if number + 1 < count else self.into_head
             out = layer.moe.forward(x, now, sections, following.fn)
-        _, x, _ = self.into_head(streams, out, gates, residual[-1:])
+        _, x, _ = self.into_head(streams, out, gates, residual[-1:], self.layers[-1].moe.routed.settles)
         (logits,) = self.lm_head(x)
         sections.end("head")
         return logits, residual[1:]
