@@ -56,7 +56,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     function, addresses, numbers, reals = {
         "linear": (linear_kernel.linear, 9, 11, 0),
         "gate_up": (experts_kernel.gate_up, 9, 10, 1),
-        "down": (experts_kernel.down, 10, 6, 0),
+        "down": (experts_kernel.down, 10, 7, 0),
         "connection": (connection_kernel.connection, 11, 4, 2),
         "attention_partial": (attention_kernel.partial, 8, 5, 2),
         "attention_merge": (attention_merge_kernel.merge, 5, 2, 0),

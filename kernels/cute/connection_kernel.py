@@ -65,11 +65,17 @@ def _sum_to_lanes(values: Sequence[Any], lane: Any) -> Any:
     return held[0]
 
 
-def _ask(weights: Any, row: int, fn: Any, column: Any, wide: Any, wanted: Any) -> None:
-    """A row of fn: this thread's column of every stream."""
-    for i in range(STREAMS):
-        here = fn + ((row * STREAMS + i) * wide + column) * 4
-        weights[row * STREAMS + i] = ptx.load_f32_if(here, wanted)
+@cute.jit
+def _ask(
+    weights: cute.Tensor, first: cutlass.Constexpr, last: cutlass.Constexpr, fn: Int64, mixes: Int32, d: Int32
+):
+    """Rows first..last of fn: this thread's column of every stream, the first at `fn`. Zeros from `mixes` on."""
+    stride = d.to(Int64) * 4
+    if mixes >= last:
+        at = fn + stride * (first * STREAMS)
+        for i in cutlass.range_constexpr(first * STREAMS, last * STREAMS):
+            weights[i] = ptx.load_f32(at)
+            at = at + stride
 
 
 @cute.kernel
@@ -119,17 +125,20 @@ def _kernel(
     for i in cutlass.range_constexpr(STREAMS):
         held[i] = ptx.load_bf16_if(streams + (first + i * wide) * 2, wanted)
     weights = cute.make_rmem_tensor((MIXES * STREAMS,), Float32)
+    own_fn = fn + column * 4
     gates_at = shared + GATES_AT
     if warp == WARPS - 1:
         if output != 0:
             _gates(gates + (token * 20).to(Int64) * 4, gates_at, eps, rounds, lane)
         weights.fill(0.0)
     else:
-        for row in cutlass.range_constexpr(EARLY):
-            _ask(weights, row, fn, column, wide, (inside & (row < mixes)).to(Int32))
+        weights.fill(0.0)
+        if inside:
+            _ask(weights, 0, STREAMS, own_fn, mixes, d)
+            _ask(weights, STREAMS, EARLY, own_fn, mixes, d)
     cute.arch.griddepcontrol_wait()
-    for row in cutlass.range_constexpr(EARLY, MIXES):
-        _ask(weights, row, fn, column, wide, (inside & (row < mixes)).to(Int32))
+    if inside:
+        _ask(weights, EARLY, MIXES, own_fn, mixes, d)
     norm = ptx.load_f32_if(weight + column * 4, wanted)
     f = ptx.load_f32_if(output + (token.to(Int64) * wide + column) * 4, (inside & (output != 0)).to(Int32))
     # Only now may the next kernels ask for their weights: these few loads would queue behind them.
@@ -151,7 +160,12 @@ def _kernel(
             held[i] = mixed[i]
             ptx.store_bf16(result + (first + i * wide) * 2, mixed[i])
     own = [held[i] for i in range(STREAMS)]
-    _add_up(own, [weights[i] for i in range(MIXES * STREAMS)], shared, part, tid, lane, warp)
+    sums = cute.make_rmem_tensor((1 + VALUES - 32,), Float32)
+    sums.fill(0.0)
+    if warp * 32 < columns:
+        for number, value in enumerate(_sums(own, [weights[i] for i in range(MIXES * STREAMS)], lane)):
+            sums[number] = value
+    _share(sums[0], [sums[1 + i] for i in range(VALUES - 32)], shared, part, tid, lane, warp)
     products = [ptx.shared_load_f32(totals + (MIXES + k) * 4) for k in range(len(PAIRS))]
     square = (products[0] + products[4]) + (products[7] + products[9])
     size = d.to(Float32)
@@ -175,19 +189,16 @@ def _kernel(
         ptx.store_bf16(x + (token.to(Int64) * wide + column) * 2, _round_bf16(total) * root * norm)
 
 
-def _add_up(
-    own: Sequence[Any], weights: Sequence[Any], shared: Any, part: Any, tid: Any, lane: Any, warp: Any
-) -> None:
-    """The VALUES of all the cluster's columns into `totals`."""
+def _sums(own: Sequence[Any], weights: Sequence[Any], lane: Any) -> list[Any]:
+    """Over a warp's columns: lane l's value l, then those from 32 on, for all lanes."""
     values = []
     for row in range(MIXES):
         w = weights[row * STREAMS : (row + 1) * STREAMS]
         values.append((w[0] * own[0] + w[1] * own[1]) + (w[2] * own[2] + w[3] * own[3]))
     values += [own[i] * own[j] for i, j in PAIRS]
     largest = cute.arch.warp_reduction_max(_larger([ptx.magnitude(value) for value in own]))
-    mine = _sum_to_lanes(values[:32], lane)
     rest = [cute.arch.warp_reduction_sum(value) for value in values[32:]]
-    _share(mine, [*rest, largest], shared, part, tid, lane, warp)
+    return [_sum_to_lanes(values[:32], lane), *rest, largest]
 
 
 @cute.jit
@@ -242,35 +253,29 @@ def _store_gates(totals: Int32, constants: Int32, gates: Int64, normed: Float32,
 
 @cute.jit
 def _gates(gates: Int64, to: Int32, eps: Float32, rounds: Int32, lane: Int32):
-    """post and comb (Sinkhorn) from what the passage before left; every lane works it all out."""
-    comb = cute.make_rmem_tensor((STREAMS * STREAMS,), Float32)
-    own = ptx.load_f32_if(gates + lane.to(Int64) * 4, (lane < STREAMS).to(Int32))
-    for i in cutlass.range_constexpr(STREAMS):
-        row = [ptx.bits_to_f32(word) for word in ptx.load_128(gates + (i + 1) * 16)]
-        top = cute.arch.fmax(cute.arch.fmax(row[0], row[1]), cute.arch.fmax(row[2], row[3]))
-        row = [ptx.exponential(value - top) for value in row]
-        total = (row[0] + row[1]) + (row[2] + row[3])
-        for j in cutlass.range_constexpr(STREAMS):
-            comb[i * STREAMS + j] = row[j] / total + eps
-    _divide(comb, STREAMS, 1, eps)
+    """post and comb (Sinkhorn) from what the passage before left; lane 4 i + j has comb[i, j]."""
+    post = ptx.load_f32_if(gates + lane.to(Int64) * 4, (lane < STREAMS).to(Int32))
+    entry = ptx.load_f32(gates + (STREAMS + (lane & 15)).to(Int64) * 4)
+    top = entry
+    for step in cutlass.range_constexpr(2):
+        top = cute.arch.fmax(top, cute.arch.shuffle_sync_bfly(top, 1 << step))
+    entry = ptx.exponential(entry - top)
+    entry = _divided(entry, 1, Float32(0.0)) + eps
+    entry = _divided(entry, STREAMS, eps)
     for _ in cutlass.range(rounds - 1, unroll=1):
-        _divide(comb, 1, STREAMS, eps)
-        _divide(comb, STREAMS, 1, eps)
+        entry = _divided(entry, 1, eps)
+        entry = _divided(entry, STREAMS, eps)
     if lane < STREAMS:
-        ptx.shared_store_f32(to + lane * 4, own)
-    if lane == 0:
-        for i in cutlass.range_constexpr(STREAMS * STREAMS):
-            ptx.shared_store_f32(to + (STREAMS + i) * 4, comb[i])
+        ptx.shared_store_f32(to + lane * 4, post)
+    if lane < STREAMS * STREAMS:
+        ptx.shared_store_f32(to + (STREAMS + lane) * 4, entry)
 
 
-def _divide(comb: Any, along: int, across: int, eps: Any) -> None:
-    """Divide each line of the 4 x 4 matrix, whose entries lie `along` apart, by its sum + eps."""
-    for line in range(STREAMS):
-        places = [line * across + k * along for k in range(STREAMS)]
-        entries = [comb[place] for place in places]
-        inverse = ptx.reciprocal((entries[0] + entries[1]) + (entries[2] + entries[3]) + eps)
-        for place, entry in zip(places, entries, strict=True):
-            comb[place] = entry * inverse
+def _divided(entry: Any, along: int, eps: Any) -> Any:
+    """Divided by the sum + eps of its line of four, which lie `along` lanes apart."""
+    total = entry + cute.arch.shuffle_sync_bfly(entry, along)
+    total = total + cute.arch.shuffle_sync_bfly(total, 2 * along)
+    return entry * ptx.reciprocal(total + eps)
 
 
 @cute.jit

@@ -8,8 +8,8 @@ so that a lane ends up with both. Slot s is pick s % picks of token s // picks. 
 that is how a shared expert runs, with all tokens in one slot (rows > 1). down takes the picks as further
 columns of one long row.
 
-settled: ids were complete before the kernel launched last began to work, so that gate_up may ask for weights
-before that one ends.
+settled: ids were complete before the kernel launched last began to work, so that both may ask for weights
+before the kernel before them ends.
 """
 
 from typing import Any
@@ -197,6 +197,7 @@ def _down_kernel(
     wk_bits: Int32,
     pick_factor: Int32,
     ahead_lines: Int32,
+    settled: Int32,
 ):
     _, token, _ = cute.arch.block_idx()
     tid, _, _ = cute.arch.thread_idx()
@@ -208,10 +209,9 @@ def _down_kernel(
     x_shared = experts_at + MOST_PICKS * 8
     units = units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2)
-    # The experts' numbers come from the kernel before, or from one whose end that one awaited.
-    cute.arch.griddepcontrol_wait()
-    # Only now, so that the next kernel need not wait for what came before this one.
-    cute.arch.griddepcontrol_launch_dependents()
+    # With settled ids gate_up was launched after they were complete, and so was this kernel.
+    if settled == 0:
+        cute.arch.griddepcontrol_wait()
     _stage_picks(ids, factors, token * picks, picks, experts_at, tid)
     cute.arch.sync_threads()
 
@@ -229,6 +229,9 @@ def _down_kernel(
         return rows_at(fmt, lane, row, (unit - pick * units, k, units))
 
     def begin() -> None:
+        cute.arch.griddepcontrol_wait()
+        # Only now, so that the next kernel need not wait for what came before this one.
+        cute.arch.griddepcontrol_launch_dependents()
         source = hidden + (token * picks).to(Int64) * k.to(Int64) * 2
         if cutlass.const_expr(exact):
             # Whole units: the picks are one long row, all of it asked for at once.
@@ -290,10 +293,11 @@ def down(
     wk_bits: Int32,
     pick_factor: Int32,
     ahead_lines: Int32,
+    settled: Int32,
 ):
     _down_kernel(
         fmt, exact, hidden, out, add, ids, codes, scales, factors, codes_expert, scales_expert, ahead, picks,
-        d, k, wk_bits, pick_factor, ahead_lines,
+        d, k, wk_bits, pick_factor, ahead_lines, settled,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
     )  # fmt: skip

@@ -262,6 +262,7 @@ def _count(
 ):
     """Into the bins: the scores that share the prefix, by their next eight bits."""
     shift = 24 - 8 * step
+    lane = tid & 31
     for part in cutlass.range_constexpr(CHUNK // 4):
         first = start + part * PART
         if first < visible:
@@ -270,8 +271,14 @@ def _count(
                 counts = first + tid * 4 + i < visible
                 if cutlass.const_expr(step > 0):
                     counts = counts & (_shifted(bits, shift + 8) == prefix)
-                if counts:
-                    _add(hist + (_shifted(bits, shift) & 255) * 4, Int32(1))
+                bin = _shifted(bits, shift) & 255
+                if cutlass.const_expr(step < 2):
+                    # Scores are close to each other: one addition for all lanes with the same bin.
+                    same = ptx.lanes_like_this(ptx.pick(counts, bin, Int32(BINS)))
+                    if counts & ((same & ((Int32(1) << lane) - 1)) == 0):
+                        _add(hist + bin * 4, ptx.count_bits(same))
+                elif counts:
+                    _add(hist + bin * 4, Int32(1))
 
 
 @cute.jit

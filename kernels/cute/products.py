@@ -67,7 +67,11 @@ class Linear:
         self.rows = sum(part.rows for part in parts)
 
     def __call__(
-        self, x: Tensor, out: Tensor | None = None, ahead: Sequence[Tensor] = (), settle: bool = False
+        self,
+        x: Tensor,
+        out: Tensor | None = None,
+        ahead: Sequence[Tensor] = (),
+        settle: bool = False,
     ) -> Tensor:
         out = x.new_empty((x.shape[0], self.rows), dtype=torch.float32) if out is None else out
         start = 0
@@ -172,6 +176,7 @@ class Experts:
             Address(matrix.codes_bytes), Address(matrix.scales_bytes), address(ahead),
             Number(picks), Number(matrix.rows), Number(matrix.columns), Number(wk_bits),
             Number(-(-(1 << PICK_BITS) // matrix.units)), Number(0 if ahead is None else _lines(ahead)),
+            Number(settled),
         ]  # fmt: skip
         self.machine.launch(matrix.kernel("down"), (blocks, n), THREADS, shared, arguments)
         return out
