@@ -36,8 +36,8 @@ EDGES = (
 SCORES_SHARED = HEADS * PITCH + HEADS * 4
 CHOOSE_THREADS = 1024
 BINS = 256
-CHUNK = 16  # scores a thread reads at once
-PART = 4 * CHOOSE_THREADS
+CHUNK = 4  # scores a thread reads at once
+PART = CHUNK * CHOOSE_THREADS
 CHOOSE_SHARED = 4 * (BINS + 64)
 
 
@@ -244,50 +244,44 @@ def _find_bin(hist: Int32, found: Int32, wanted: Int32, lane: Int32):
         running = running + count
 
 
-@cute.jit
-def _read(keys: cute.Tensor, scores: Int64, start: Int32, visible: Int32, tid: Int32):
-    """The thread's CHUNK scores of those from `start` on, as ordered bits: four and four, PART apart."""
-    last = (visible - 1) & ~3
-    words = []
-    for part in cutlass.range_constexpr(CHUNK // 4):
-        at = cutlass.min(start + part * PART + tid * 4, last)
-        words += ptx.load_128(scores + at.to(Int64) * 4)
-    for i in cutlass.range_constexpr(CHUNK):
-        keys[i] = _ordered(words[i])
+def _read(scores: Any, start: Any, visible: Any, tid: Any) -> list[Any]:
+    """The thread's CHUNK scores of those from `start` on; where there is none, of others."""
+    at = cutlass.min(start + tid * CHUNK, (visible - 1) & ~(CHUNK - 1))
+    return list(ptx.load_128(scores + at.to(Int64) * 4))
 
 
 @cute.jit
 def _count(
-    keys: cute.Tensor, hist: Int32, start: Int32, visible: Int32, tid: Int32, prefix: Int32, step: int
+    scores: Int64, hist: Int32, visible: Int32, tid: Int32, prefix: Int32, shift: Int32, first: cutlass.Constexpr
 ):
-    """Into the bins: the scores that share the prefix, by their next eight bits."""
-    shift = 24 - 8 * step
+    """Into the bins: the scores that share the prefix (all of them, at first), by their next eight bits."""
     lane = tid & 31
-    for part in cutlass.range_constexpr(CHUNK // 4):
-        first = start + part * PART
-        if first < visible:
-            for i in cutlass.range_constexpr(4):
-                bits = keys[part * 4 + i]
-                counts = first + tid * 4 + i < visible
-                if cutlass.const_expr(step > 0):
-                    counts = counts & (_shifted(bits, shift + 8) == prefix)
-                bin = _shifted(bits, shift) & 255
-                if cutlass.const_expr(step < 2):
-                    # Scores are close to each other: one addition for all lanes with the same bin.
-                    same = ptx.lanes_like_this(ptx.pick(counts, bin, Int32(BINS)))
-                    if counts & ((same & ((Int32(1) << lane) - 1)) == 0):
-                        _add(hist + bin * 4, ptx.count_bits(same))
-                elif counts:
-                    _add(hist + bin * 4, Int32(1))
+    words = cute.make_rmem_tensor((CHUNK,), Int32)
+    for i, word in enumerate(_read(scores, Int32(0), visible, tid)):
+        words[i] = word
+    for start in cutlass.range(0, visible, PART, unroll=1):
+        own = [_ordered(words[i]) for i in range(CHUNK)]
+        # The next ones are on their way while these are counted.
+        for i, word in enumerate(_read(scores, start + PART, visible, tid)):
+            words[i] = word
+        for i in cutlass.range_constexpr(CHUNK):
+            bin = ptx.shifted(own[i], shift) & 255
+            counts = start + tid * CHUNK + i < visible
+            if cutlass.const_expr(first):
+                # Scores are close to each other: one addition for all lanes with the same bin.
+                same = ptx.lanes_like_this(ptx.pick(counts, bin, Int32(BINS)))
+                if counts & ((same & ((Int32(1) << lane) - 1)) == 0):
+                    _add(hist + bin * 4, ptx.count_bits(same))
+            elif counts & (ptx.shifted(own[i], shift + 8) == prefix):
+                _add(hist + bin * 4, Int32(1))
 
 
 @cute.jit
 def _place(
-    keys: cute.Tensor,
+    scores: Int64,
     chosen: Int64,
     places: Int32,
     sums: Int32,
-    start: Int32,
     visible: Int32,
     tid: Int32,
     prefix: Int32,
@@ -297,52 +291,74 @@ def _place(
     """Everything above the threshold is taken, and of what equals it the first `wanted`."""
     lane = tid & 31
     warp = tid // 32
-    for part in cutlass.range_constexpr(CHUNK // 4):
-        first = start + part * PART
-        if first < visible:
-            mine = []
-            equal = Int32(0)
-            for i in cutlass.range_constexpr(4):
-                at = first + tid * 4 + i
-                inside = (at < visible).to(Int32)
-                bits = keys[part * 4 + i]
-                mine.append((bits == prefix).to(Int32) & inside)
-                equal = equal + mine[i]
-                if (_above(bits, prefix) & inside) != 0:
-                    place = _add(places, Int32(1))
-                    ptx.store_64(chosen + place.to(Int64) * 8, [at, Int32(0)])
-            # Equal ones keep their order: in the thread, the warp, then by warps, then by parts.
-            if (_any(equal) != 0) & (ptx.shared_load_32(places + 4) < wanted):
-                before = equal
-                for step in cutlass.range_constexpr(5):
-                    other = cute.arch.shuffle_sync_up(before, 1 << step)
-                    before = before + ptx.pick(lane >= (1 << step), other, Int32(0))
-                if lane == 31:
-                    ptx.shared_store_32(sums + warp * 4, before)
-                cute.arch.sync_threads()
-                earlier = Int32(0)
-                everything = Int32(0)
-                for other_warp in cutlass.range_constexpr(CHOOSE_THREADS // 32):
-                    count = ptx.shared_load_32(sums + other_warp * 4)
-                    everything = everything + count
-                    earlier = earlier + ptx.pick(other_warp < warp, count, Int32(0))
-                rank = ptx.shared_load_32(places + 4) + earlier + before - equal
-                for i in cutlass.range_constexpr(4):
-                    if (mine[i] != 0) & (rank < wanted):
-                        here = chosen + (picks - wanted + rank).to(Int64) * 8
-                        ptx.store_64(here, [first + tid * 4 + i, Int32(0)])
-                    rank = rank + mine[i]
-                cute.arch.sync_threads()
-                if tid == 0:
-                    _add(places + 4, everything)
-                cute.arch.sync_threads()
+    words = cute.make_rmem_tensor((CHUNK,), Int32)
+    for i, word in enumerate(_read(scores, Int32(0), visible, tid)):
+        words[i] = word
+    for start in cutlass.range(0, visible, PART, unroll=1):
+        own = [_ordered(words[i]) for i in range(CHUNK)]
+        for i, word in enumerate(_read(scores, start + PART, visible, tid)):
+            words[i] = word
+        first = start + tid * CHUNK
+        mine = []
+        equal = Int32(0)
+        for i in cutlass.range_constexpr(CHUNK):
+            inside = (first + i < visible).to(Int32)
+            mine.append((own[i] == prefix).to(Int32) & inside)
+            equal = equal + mine[i]
+            if (_above(own[i], prefix) & inside) != 0:
+                place = _add(places, Int32(1))
+                ptx.store_64(chosen + place.to(Int64) * 8, [first + i, Int32(0)])
+        # Equal ones keep their order: in the thread, the warp, then by warps, then by parts.
+        if (_any(equal) != 0) & (ptx.shared_load_32(places + 4) < wanted):
+            before = equal
+            for step in cutlass.range_constexpr(5):
+                other = cute.arch.shuffle_sync_up(before, 1 << step)
+                before = before + ptx.pick(lane >= (1 << step), other, Int32(0))
+            if lane == 31:
+                ptx.shared_store_32(sums + warp * 4, before)
+            cute.arch.sync_threads()
+            count = ptx.shared_load_32(sums + lane * 4)
+            earlier = cute.arch.warp_reduction_sum(ptx.pick(lane < warp, count, Int32(0)))
+            everything = cute.arch.warp_reduction_sum(count)
+            rank = ptx.shared_load_32(places + 4) + earlier + before - equal
+            for i in cutlass.range_constexpr(CHUNK):
+                if (mine[i] != 0) & (rank < wanted):
+                    here = chosen + (picks - wanted + rank).to(Int64) * 8
+                    ptx.store_64(here, [first + i, Int32(0)])
+                rank = rank + mine[i]
+            cute.arch.sync_threads()
+            if tid == 0:
+                _add(places + 4, everything)
+            cute.arch.sync_threads()
+
+
+@cute.jit
+def _narrow(
+    scores: Int64,
+    hist: Int32,
+    found: Int32,
+    visible: Int32,
+    tid: Int32,
+    prefix: Int32,
+    wanted: Int32,
+    shift: Int32,
+    first: cutlass.Constexpr,
+):
+    """Eight more bits of the threshold: the bin in which it lies, and how many scores lie above that bin."""
+    if tid < BINS:
+        ptx.shared_store_32(hist + tid * 4, Int32(0))
+    cute.arch.sync_threads()
+    _count(scores, hist, visible, tid, prefix, shift, first)
+    cute.arch.sync_threads()
+    if tid < 32:
+        _find_bin(hist, found, wanted, tid)
+    cute.arch.sync_threads()
+    return ptx.shared_load_32(found), ptx.shared_load_32(found + 4)
 
 
 @cute.kernel
 def _choose_kernel(scores: Int64, position: Int64, chosen: Int64, ratio: Int32, picks: Int32):
     tid, _, _ = cute.arch.thread_idx()
-    lane = tid & 31
-    warp = cute.arch.make_warp_uniform(tid // 32)
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
     hist = shared
     found = shared + BINS * 4  # the bin, how many lie above it
@@ -355,37 +371,16 @@ def _choose_kernel(scores: Int64, position: Int64, chosen: Int64, ratio: Int32, 
         for at in cutlass.range(tid, picks, CHOOSE_THREADS, unroll=1):
             ptx.store_64(chosen + at.to(Int64) * 8, [at, Int32(0)])
     else:
-        wanted = picks  # how many are still to be found among those that share the prefix
-        prefix = Int32(0)
-        # The first scores stay in registers; the others are read again each time.
-        kept = cute.make_rmem_tensor((CHUNK,), Int32)
-        keys = cute.make_rmem_tensor((CHUNK,), Int32)
-        _read(kept, scores, Int32(0), visible, tid)
-        for step in cutlass.range_constexpr(4):
-            if tid < BINS:
-                ptx.shared_store_32(hist + tid * 4, Int32(0))
-            cute.arch.sync_threads()
-            _count(kept, hist, Int32(0), visible, tid, prefix, step)
-            for start in cutlass.range(CHUNK * CHOOSE_THREADS, visible, CHUNK * CHOOSE_THREADS, unroll=1):
-                _read(keys, scores, start, visible, tid)
-                _count(keys, hist, start, visible, tid, prefix, step)
-            cute.arch.sync_threads()
-            if warp == 0:
-                _find_bin(hist, found, wanted, lane)
-            cute.arch.sync_threads()
-            prefix = (prefix << 8) | ptx.shared_load_32(found)
-            wanted = wanted - ptx.shared_load_32(found + 4)
+        prefix, above = _narrow(scores, hist, found, visible, tid, Int32(0), picks, Int32(24), True)
+        wanted = picks - above  # how many are still to be found among those that share the prefix
+        for step in cutlass.range(3, unroll=1):
+            bin, above = _narrow(scores, hist, found, visible, tid, prefix, wanted, 16 - 8 * step, False)
+            prefix = (prefix << 8) | bin
+            wanted = wanted - above
         if tid < 2:
             ptx.shared_store_32(places + tid * 4, Int32(0))
         cute.arch.sync_threads()
-        _place(kept, chosen, places, sums, Int32(0), visible, tid, prefix, wanted, picks)
-        for start in cutlass.range(CHUNK * CHOOSE_THREADS, visible, CHUNK * CHOOSE_THREADS, unroll=1):
-            _read(keys, scores, start, visible, tid)
-            _place(keys, chosen, places, sums, start, visible, tid, prefix, wanted, picks)
-
-
-def _shifted(bits: Any, by: int) -> Any:
-    return ptx.asm(f"shr.u32 $0, $1, {by};", [Int32], [bits])
+        _place(scores, chosen, places, sums, visible, tid, prefix, wanted, picks)
 
 
 @cute.jit

@@ -384,6 +384,11 @@ def lanes_like_this(value: Any) -> Any:
     return asm("match.any.sync.b32 $0, $1, 0xffffffff;", [Int32], [value], volatile=True)
 
 
+def shifted(word: Any, by: Any) -> Any:
+    """To the right, zeros from the left."""
+    return asm("shr.u32 $0, $1, $2;", [Int32], [word, by])
+
+
 def count_bits(word: Any) -> Any:
     return asm("popc.b32 $0, $1;", [Int32], [word])
 
