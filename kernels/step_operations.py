@@ -163,8 +163,8 @@ class Connection:
         streams: (n, s, d); output: (n, d) float32 and gates: (n, s + s * s) float32, post then comb row by
         row (of the kernel: the logits of comb), as the call before gave them: both None before the first
         sublayer, where X' is X. peak: (n,) float32, written: max |X'|. settled: streams and gates were there
-        before the operation before this one, which `settles`. Returns (n, s, d) and (n, d) of the streams' type and gates, None from the
-        head.
+        before the operation before this one, which `settles`. Returns (n, s, d) and (n, d) of the
+        streams' type and gates, None from the head.
         """
         w, s = self.weights, self.weights.streams
         if output is not None and gates is not None:

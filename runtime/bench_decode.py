@@ -47,8 +47,10 @@ class StepBenchmark:
     """A benchmark's figures. Times in milliseconds, bytes of one step, bandwidth in bytes a second.
 
     token: the whole step with the sampler; layer: (token - head) / layers; head: from the last layer's
-    streams to the record. floor: bytes / bandwidth; fraction: floor / token. launches: nodes of the graph, 0
-    without one. operations: with a mark behind each, which costs a little time of its own.
+    streams to the record; bare: a token of which only the id is worked out, by PyTorch's argmax, without |X|,
+    log-probability, alternatives and the next step's state. floor: bytes / bandwidth; fraction: floor /
+    token. launches: nodes of the graph, 0 without one. operations: with a mark behind each, which costs a
+    little time of its own.
     """
 
     geometry: str
@@ -67,6 +69,7 @@ class StepBenchmark:
     token: float
     layer: float
     head: float
+    bare: float
     floor: float
     layer_floor: float
     fraction: float
@@ -122,6 +125,7 @@ def bench_decode(
     times, growth = _step_times(decoding, begin, tokens)
     token = statistics.median(times)
     head = _head_time(decoding, min(tokens, 30))
+    bare = _bare_time(decoding, context, min(tokens, 30))
     launches, table = 0, []
     counted = step_bytes(model, cache, context)
     if place.type == "cuda":
@@ -136,7 +140,7 @@ def bench_decode(
         "dtype": str(precision).removeprefix("torch."), "kv_dtype": storage,
         "bandwidth": bandwidth, "bytes": counted.total, "layer_bytes": layer_bytes,
         "head_bytes": counted.head, "load_seconds": load_seconds,
-        "token": token, "layer": layer, "head": head,
+        "token": token, "layer": layer, "head": head, "bare": bare,
         "floor": 1000 * counted.total / bandwidth, "layer_floor": 1000 * layer_bytes / bandwidth,
         "fraction": 1000 * counted.total / bandwidth / token,
         "layer_fraction": 1000 * layer_bytes / bandwidth / layer,
@@ -226,6 +230,15 @@ def _head_time(decoding: Decoding, repeats: int) -> float:
     return milliseconds
 
 
+def _bare_time(decoding: Decoding, position: int, repeats: int) -> float:
+    state, cache = decoding.state, decoding.cache
+    bucket = bucket_for(position, position)
+    state.alive.zero_()  # what a step that is not alive writes, the next one writes again
+    milliseconds = median_time(lambda: decoding.step.bare(cache, state, bucket), cache.device, repeats)
+    state.alive.fill_(True)
+    return milliseconds
+
+
 def _operation_times(decoding: Decoding, position: int, counted: dict[str, int]) -> list[OperationTime]:
     sections = TimedSections()
     graph = decoding.capture(bucket_for(position, position), sections)
@@ -236,7 +249,7 @@ def _operation_times(decoding: Decoding, position: int, counted: dict[str, int])
     return [OperationTime(name, value, counted.get(name, 0)) for name, value in times.items()]
 
 
-def median_time(body: Callable[[], None], device: torch.device, repeats: int) -> float:
+def median_time(body: Callable[[], object], device: torch.device, repeats: int) -> float:
     """Median milliseconds of `body`, as a graph on CUDA."""
     if device.type != "cuda":
         times = []

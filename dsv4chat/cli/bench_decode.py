@@ -165,6 +165,10 @@ def _print_step(result: "StepBenchmark") -> None:
     click.echo(f"{'':16}{'ms':>9}{'MB':>10}{'floor ms':>10}{'of floor':>10}")
     for name, milliseconds, size, floor in rows:
         click.echo(f"{name:16}{milliseconds:9.4f}{size / 1e6:10.1f}{floor:10.4f}{floor / milliseconds:10.1%}")
+    click.echo(
+        f"|X|, log-probability, alternatives and record: {1 - result.bare / result.token:.1%} of a token "
+        f"({result.bare:.4f} ms without)"
+    )
     if result.operations:
         click.echo(f"\n{'operation, all layers':36}{'ms':>9}{'MB':>10}{'TB/s':>7}")
     for one in result.operations:

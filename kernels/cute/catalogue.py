@@ -11,7 +11,9 @@ from pathlib import Path
 ARCHITECTURES = ("sm_90a", "sm_100a")
 FORMATS = ("nvfp4", "fp8", "bf16")
 PRODUCTS = ("linear", "gate_up", "down")
+PAIRS = ("pair_fp8", "pair_nvfp4", "router_fp8", "router_nvfp4")
 OTHERS = (
+    *PAIRS,
     "start",
     "connection",
     "router",
@@ -35,6 +37,7 @@ SOURCES = (
     "gemv.py",
     "indexer_kernel.py",
     "linear_kernel.py",
+    "pair_kernel.py",
     "ptx.py",
     "router_kernel.py",
     "rows_kernel.py",

@@ -34,6 +34,13 @@ def check(machine: Machine, quick: bool = False) -> Iterator[Checked]:
                 yield check_products.experts(machine, format, inner, d, n, picks)
             yield check_products.shared_expert(machine, format, inner, d, 1)
             yield check_products.shared_expert(machine, format, inner, d, 8)
+    for format in ("nvfp4", "fp8"):
+        for rows, columns in ((130, 512), (1536, 4096), (2048, 7168)):
+            for n in (1, 8):
+                yield check_products.pair(machine, format, rows, columns, n)
+        for inner, d in ((256, 512), (2048, 4096), (3072, 7168)):
+            for n in (1, 3):
+                yield check_products.router_and_shared(machine, format, inner, d, n)
     yield check_products.extremes(machine)
     for position in (3, 1000) if quick else (0, 3, 127, 128, 1000, 5000):
         for heads, ratio, picks in ((16, 0, 0), (64, 128, 0), (128, 4, 0), (64, 4, 100)):

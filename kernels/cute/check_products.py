@@ -71,6 +71,20 @@ def linear(machine: Machine, format: str, rows: int, columns: int, n: int) -> Ch
     return Checked(ready[0].kernel("linear"), f"{rows} x {columns}, {n} rows", error, PRODUCT_BOUND)
 
 
+def pair(machine: Machine, format: str, rows: int, columns: int, n: int) -> Checked:
+    """A matrix of the format and one in bfloat16."""
+    device = machine.device
+    first = random_packed(format, (rows, columns), device)
+    other = random_packed("bf16", (rows // 2 + 24, columns), device)
+    x = _activations(n, columns, device, 0)
+    ready = _ready(machine, first), _ready(machine, other)
+    assert products.Pair.fits(*ready)
+    out = torch.cat(products.Pair(machine, *ready)(x), 1)
+    parts = [_operand(x, f) @ _values(p).T for f, p in ((format, first), ("bf16", other))]
+    error = relative_error(out, torch.cat(parts, 1))
+    return Checked(f"pair_{format}", f"{rows} x {columns}, {n} rows", error, PRODUCT_BOUND)
+
+
 def grouped(machine: Machine, format: str, n: int) -> Checked:
     packed = random_packed(format, (3, 256, 1024), machine.device)
     x = _activations(n, 3 * 1024, machine.device, n)
@@ -132,6 +146,22 @@ def shared_expert(machine: Machine, format: str, inner: int, d: int, n: int) -> 
     return Checked(
         one.kernel("gate_up"), f"shared {inner} x {d}, {n} rows", relative_error(out, reference), bound
     )
+
+
+def router_and_shared(machine: Machine, format: str, inner: int, d: int, n: int) -> Checked:
+    """The router's logits and the shared expert's hidden layer, one below the other."""
+    device, limit = machine.device, 10.0
+    gate_up = random_packed(format, (2 * inner, d), device, HIDDEN * d**-0.5)
+    down = random_packed(format, (d, inner), device)
+    router = random_packed("bf16", (264, d), device, HIDDEN * d**-0.5)
+    shared = products.Experts(machine, _ready(machine, gate_up), _ready(machine, down), limit)
+    x = _activations(n, d, device, 0)
+    both = products.RouterAndShared(machine, _ready(machine, router), shared)(x)
+    assert both is not None
+    gate, up = (_operand(x, format) @ _values(gate_up).T).chunk(2, 1)
+    parts = [_operand(x, "bf16") @ _values(router).T, _swiglu(gate, up, limit)]
+    error = max(relative_error(out, exact) for out, exact in zip(both, parts, strict=True))
+    return Checked(f"router_{format}", f"{inner} x {d}, {n} rows", error, EXPERTS_BOUND)
 
 
 def extremes(machine: Machine) -> Checked:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dsv4chat.kernels.cute.catalogue import PRODUCTS, family
+from dsv4chat.kernels.cute.catalogue import PAIRS, PRODUCTS, family
 
 
 def main(architecture: str, folder: str, names: list[str]) -> None:
@@ -46,6 +46,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         experts_kernel,
         indexer_kernel,
         linear_kernel,
+        pair_kernel,
         router_kernel,
         rows_kernel,
         sampler_kernel,
@@ -53,6 +54,11 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         units,
     )
 
+    if family(name) in PAIRS:
+        fmt = next(fmt for fmt in units.FORMATS if name.endswith(fmt.name))
+        if name.startswith("pair"):
+            return pair_kernel.pair, [fmt, *[Int64(0)] * 9, *[Int32(1)] * 11]
+        return pair_kernel.router, [fmt, *[Int64(0)] * 7, *[Int32(1)] * 9, Float32(1.0)]
     function, addresses, numbers, reals = {
         "linear": (linear_kernel.linear, 9, 11, 0),
         "gate_up": (experts_kernel.gate_up, 9, 10, 1),

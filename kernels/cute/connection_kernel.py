@@ -69,7 +69,7 @@ def _sum_to_lanes(values: Sequence[Any], lane: Any) -> Any:
 def _ask(
     weights: cute.Tensor, first: cutlass.Constexpr, last: cutlass.Constexpr, fn: Int64, mixes: Int32, d: Int32
 ):
-    """Rows first..last of fn: this thread's column of every stream, the first at `fn`. Zeros from `mixes` on."""
+    """Rows first..last of fn, if there are so many: this thread's column of every stream; `fn`: its first."""
     stride = d.to(Int64) * 4
     if mixes >= last:
         at = fn + stride * (first * STREAMS)

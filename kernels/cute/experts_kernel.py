@@ -19,7 +19,6 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import activations, gemv, ptx
-from dsv4chat.kernels.cute.gemv import prefetch
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 STAGES_DOWN = 3  # beside the hidden layers of all picks
@@ -58,8 +57,8 @@ def _store_hidden(
             ptx.store_f16(hidden + (place * inner.to(Int64) + row.to(Int64)) * 2, value)
 
 
-@cute.kernel
-def _gate_up_kernel(
+@cute.jit
+def enter(
     fmt: cutlass.Constexpr,
     exact: cutlass.Constexpr,
     x: Int64,
@@ -82,8 +81,11 @@ def _gate_up_kernel(
     wk_bits: Int32,
     settled: Int32,
     limit: Float32,
+    slot: Int32,
+    block: Int32,
+    blocks: Int32,
 ):
-    _, slot, _ = cute.arch.block_idx()
+    """The work of block `block` of `blocks` that share a slot's matrix."""
     tid, _, _ = cute.arch.thread_idx()
     lane = tid & 31
     g = lane >> 2
@@ -120,10 +122,44 @@ def _gate_up_kernel(
         values = [sums[i] * held[i // 2] for i in range(4)]
         _store_hidden(hidden, weights, slot, inner, tile * 8 + g, t * 2, rows, limit, values)
 
-    work = gemv.Work((inner + 7) >> 3, units, k, wk_bits)
+    work = gemv.Work((inner + 7) >> 3, units, k, wk_bits, block=block, blocks=blocks)
     gemv.walk(
         fmt, exact, fmt.stages, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes, rows
     )
+
+
+@cute.kernel
+def _gate_up_kernel(
+    fmt: cutlass.Constexpr,
+    exact: cutlass.Constexpr,
+    x: Int64,
+    hidden: Int64,
+    ids: Int64,
+    weights: Int64,
+    codes: Int64,
+    scales: Int64,
+    factors: Int64,
+    codes_expert: Int64,
+    scales_expert: Int64,
+    factors_expert: Int32,
+    up: Int32,
+    x_kind: Int32,
+    x_stride: Int32,
+    rows: Int32,
+    picks: Int32,
+    inner: Int32,
+    k: Int32,
+    wk_bits: Int32,
+    settled: Int32,
+    limit: Float32,
+):
+    block, slot, _ = cute.arch.block_idx()
+    blocks, _, _ = cute.arch.grid_dim()
+    enter(
+        fmt, exact, x, hidden, ids, weights, codes, scales, factors, codes_expert, scales_expert,
+        factors_expert, up, x_kind, x_stride, rows, picks, inner, k, wk_bits, settled, limit, slot, block,
+        blocks,
+    )  # fmt: skip
 
 
 @cute.jit
@@ -240,7 +276,9 @@ def _down_kernel(
             )
         else:
             activations.stage(fmt, source, Int32(1), k, picks, k, x_shared, x_row_bytes, units)
-        prefetch(ahead, ahead_lines, token)
+        block, _, _ = cute.arch.block_idx()
+        blocks, tokens, _ = cute.arch.grid_dim()
+        gemv.prefetch(ahead, ahead_lines, token * blocks + block, tokens * blocks)
         cute.arch.sync_threads()
 
     def hold(tile: Any) -> Any:

@@ -36,7 +36,7 @@ class Work:
 
     tiles; units of a tile; k: columns of a row; wk_bits: the logarithm of wk. row_units: units of a row,
     where a tile's columns are several rows one behind the other (picks): then `pick_of`(unit) is the row's
-    number.
+    number. block, blocks: which of how many share it, where that is not the whole grid.
     """
 
     tiles: Any
@@ -45,6 +45,16 @@ class Work:
     wk_bits: Any
     row_units: Any = None
     pick_of: Any = None
+    block: Any = None
+    blocks: Any = None
+
+    def share(self) -> tuple[Any, Any]:
+        """This block's number and how many there are."""
+        if self.block is not None:
+            return self.block, self.blocks
+        block, _, _ = cute.arch.block_idx()
+        blocks, _, _ = cute.arch.grid_dim()
+        return block, blocks
 
     def inside(self, unit: Any) -> Any:
         """The unit's number within its row."""
@@ -114,8 +124,7 @@ def walk(
     sums, complete.
     """
     tid, _, _ = cute.arch.thread_idx()
-    block, _, _ = cute.arch.block_idx()
-    blocks, _, _ = cute.arch.grid_dim()
+    block, blocks = work.share()
     warp = cute.arch.make_warp_uniform(tid >> 5)
     lane = Lane(tid & 31, (tid & 31) >> 2, tid & 3, shared + SUMS_BYTES + warp * (stages * STAGE_BYTES))
     wk = Int32(1) << work.wk_bits
@@ -170,13 +179,10 @@ def walk(
 
 
 @cute.jit
-def prefetch(start: Int64, lines: Int32, slot: Int32):
+def prefetch(start: Int64, lines: Int32, block: Int32, blocks: Int32):
     """Bring what the next kernel reads first into L2, so that its loads do not queue behind weights."""
     tid, _, _ = cute.arch.thread_idx()
-    block, _, _ = cute.arch.block_idx()
-    blocks, slots, _ = cute.arch.grid_dim()
-    first = (slot * blocks + block) * THREADS + tid
-    for line in cutlass.range(first, lines, blocks * slots * THREADS, unroll=1):
+    for line in cutlass.range(block * THREADS + tid, lines, blocks * THREADS, unroll=1):
         ptx.prefetch(start + wide(line * LINE_BYTES))
 
 

@@ -252,7 +252,13 @@ def _read(scores: Any, start: Any, visible: Any, tid: Any) -> list[Any]:
 
 @cute.jit
 def _count(
-    scores: Int64, hist: Int32, visible: Int32, tid: Int32, prefix: Int32, shift: Int32, first: cutlass.Constexpr
+    scores: Int64,
+    hist: Int32,
+    visible: Int32,
+    tid: Int32,
+    prefix: Int32,
+    shift: Int32,
+    first: cutlass.Constexpr,
 ):
     """Into the bins: the scores that share the prefix (all of them, at first), by their next eight bits."""
     lane = tid & 31

@@ -27,8 +27,8 @@ def _store(
             ptx.store_f32(out + (n.to(Int64) * stride.to(Int64) + here.to(Int64)) * 4, sums[i])
 
 
-@cute.kernel
-def _kernel(
+@cute.jit
+def product(
     fmt: cutlass.Constexpr,
     exact: cutlass.Constexpr,
     x: Int64,
@@ -51,8 +51,12 @@ def _kernel(
     ahead_lines: Int32,
     also_lines: Int32,
     settle: Int32,
+    slot: Int32,
+    block: Int32,
+    blocks: Int32,
 ):
-    _, slot, _ = cute.arch.block_idx()
+    """The work of block `block` of `blocks` that share a slot's matrix."""
+    _, slots, _ = cute.arch.grid_dim()
     tid, _, _ = cute.arch.thread_idx()
     lane = tid & 31
     g = lane >> 2
@@ -79,8 +83,9 @@ def _kernel(
             cute.arch.griddepcontrol_launch_dependents()
         source = x + (slot * x_slot).to(Int64) * activations.x_bytes(x_kind)
         activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
-        gemv.prefetch(ahead, ahead_lines, slot)
-        gemv.prefetch(also_ahead, also_lines, slot)
+        worker, workers = slot * blocks + block, slots * blocks
+        gemv.prefetch(ahead, ahead_lines, worker, workers)
+        gemv.prefetch(also_ahead, also_lines, worker, workers)
         cute.arch.sync_threads()
 
     def hold(tile: Any) -> Any:
@@ -93,10 +98,44 @@ def _kernel(
         here = out + first.to(Int64) * 4
         _store(here, out_stride, tile * 16 + g, matrix_rows, t * 2, rows, values)
 
-    work = gemv.Work((matrix_rows + 15) >> 4, units, k, wk_bits)
+    work = gemv.Work((matrix_rows + 15) >> 4, units, k, wk_bits, block=block, blocks=blocks)
     gemv.walk(
         fmt, exact, fmt.stages, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes, rows
     )
+
+
+@cute.kernel
+def _kernel(
+    fmt: cutlass.Constexpr,
+    exact: cutlass.Constexpr,
+    x: Int64,
+    out: Int64,
+    codes: Int64,
+    scales: Int64,
+    factors: Int64,
+    codes_slot: Int64,
+    scales_slot: Int64,
+    ahead: Int64,
+    also_ahead: Int64,
+    x_kind: Int32,
+    x_stride: Int32,
+    x_slot: Int32,
+    out_stride: Int32,
+    matrix_rows: Int32,
+    rows: Int32,
+    k: Int32,
+    wk_bits: Int32,
+    ahead_lines: Int32,
+    also_lines: Int32,
+    settle: Int32,
+):
+    block, slot, _ = cute.arch.block_idx()
+    blocks, _, _ = cute.arch.grid_dim()
+    product(
+        fmt, exact, x, out, codes, scales, factors, codes_slot, scales_slot, ahead, also_ahead, x_kind,
+        x_stride, x_slot, out_stride, matrix_rows, rows, k, wk_bits, ahead_lines, also_lines, settle, slot,
+        block, blocks,
+    )  # fmt: skip
 
 
 @cute.jit

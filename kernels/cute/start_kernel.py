@@ -6,6 +6,7 @@ instruction is for small ones.
 """
 
 import math
+from typing import Any
 
 import cutlass
 import cutlass.cute as cute
@@ -20,7 +21,7 @@ A_THREAD = 8  # columns: 16 bytes of bfloat16
 TABLES = THREADS // PAIRS  # plain, compressed, and the blocks of two ratios
 
 
-def _turn(angle: Float32) -> list[Float32]:
+def _turn(angle: Float32) -> Any:
     """Cosine and sine."""
     return ptx.asm(
         "{ .reg .f64 a, k; .reg .f32 r; cvt.f64.f32 a, $2;\n"

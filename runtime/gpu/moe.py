@@ -1,5 +1,6 @@
 """One layer's mixture of experts for one token: `runtime.moe` in static shapes, the choice on the device."""
 
+import torch
 from torch import Tensor
 
 from dsv4chat.kernels.cute.operations import Operations
@@ -26,15 +27,23 @@ class StepMoE:
         last = as_packed_stack(weights.inputs[-1])
         count = len(last.sizes)
         self.router_type = last.dtype
-        self.router = operations.linear([last.select(count - 1, count)])
+        router = last.select(count - 1, count)
+        self.router = operations.linear([router])
+        self.together = operations.router_and_shared(router, self.shared)
 
     def forward(self, x: Tensor, now: Now, sections: Sections, ahead: Tensor | None = None) -> Tensor:
         """x (1, hidden), normalised -> (1, hidden) float32. ahead: what is read after it."""
-        logits = self.router(x.to(self.router_type))
+        together = self.together if self.router_type == x.dtype else None
+        both = None if together is None else together(x)
+        logits = self.router(x.to(self.router_type)) if both is None else both[0]
         sections.end("experts: router")
         ids, share = self.choice(logits, now.token)
         sections.end("experts: choice")
-        shared = self.shared(x)
+        if together is None or both is None:
+            shared = self.shared(x)
+        else:
+            shared = x.new_empty(x.shape, dtype=torch.float32)
+            together.shared.leave(both[1], shared)
         sections.end("experts: shared")
         result = self.routed(x, ids, share, shared, ahead=ahead, settled=self.shared.settles)
         sections.end("experts: routed")

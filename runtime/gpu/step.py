@@ -63,10 +63,15 @@ class DecodeStep:
 
     @torch.inference_mode()
     def forward(
-        self, cache: KVCache, state: StepState, bucket: int, sections: Sections | None = None
+        self,
+        cache: KVCache,
+        state: StepState,
+        bucket: int,
+        sections: Sections | None = None,
+        peaks: bool = True,
     ) -> tuple[Tensor, Tensor]:
         """Feed `state.token` at `state.position`, which is below `bucket`: logits (1, vocab) float32 and |X|
-        after each layer (layers,) float32.
+        after each layer (layers,) float32, undefined without `peaks`.
         """
         sections = sections or Sections()
         begun = self.start(state.token, state.position)
@@ -76,7 +81,7 @@ class DecodeStep:
         out = gates = None
         count = len(self.layers)
         for number, (layer, layer_cache) in enumerate(zip(self.layers, cache.layers, strict=True)):
-            peak = residual[number : number + 1]
+            peak = residual[number : number + 1] if peaks else None
             settled = number > 0 and self.layers[number - 1].moe.routed.settles
             streams, x, gates = layer.into_attention(streams, out, gates, peak, settled)
             sections.end("hyper-connections")
@@ -85,10 +90,17 @@ class DecodeStep:
             sections.end("hyper-connections")
             following = self.layers[number + 1].into_attention if number + 1 < count else self.into_head
             out = layer.moe.forward(x, now, sections, following.fn)
-        _, x, _ = self.into_head(streams, out, gates, residual[-1:], self.layers[-1].moe.routed.settles)
+        peak = residual[-1:] if peaks else None
+        _, x, _ = self.into_head(streams, out, gates, peak, self.layers[-1].moe.routed.settles)
         (logits,) = self.lm_head(x)
         sections.end("head")
         return logits, residual[1:]
+
+    @torch.inference_mode()
+    def bare(self, cache: KVCache, state: StepState, bucket: int) -> Tensor:
+        """The step without |X|, record and next state: the most probable id alone, to be timed against."""
+        logits, _ = self.forward(cache, state, bucket, peaks=False)
+        return logits[0].argmax()
 
     @torch.inference_mode()
     def tail(

@@ -136,9 +136,15 @@ def test_a_step_that_is_not_alive_leaves_the_block_before(cute: Operations, devi
 @pytest.mark.parametrize(
     ("blocks", "visible", "picks"),
     [
-        (40, 25, 16), (40, 16, 16), (40, 3, 16), (1024, 1000, 512), (1024, 1024, 512), (9000, 8765, 1024),
-        (16384, 16384, 512), (40001, 39002, 1024),
-    ],  # fmt: skip
+        (40, 25, 16),
+        (40, 16, 16),
+        (40, 3, 16),
+        (1024, 1000, 512),
+        (1024, 1024, 512),
+        (9000, 8765, 1024),
+        (16384, 16384, 512),
+        (40001, 39002, 1024),
+    ],
 )
 @pytest.mark.parametrize("ties", [False, True])
 def test_the_chosen_blocks_are_the_highest(
