@@ -14,6 +14,8 @@ best (more are done in turns); results are float32, in `out` when given, else al
 
     ops.linear([packed, ...])(x, out=None)
         (n, columns) -> (n, sum of the parts' rows), one launch a part
+    ops.pair([packed], [packed])(x)
+        two results (n, rows), the second matrix in bfloat16, one launch; None where there is no kernel
     ops.grouped(packed)(x, out=None)
         packed (groups, rows, columns): (n, groups * columns) -> (n, groups * rows), one launch
     ops.experts(gate_up, down, limit)(x, ids, weights, add=None, out=None)
@@ -21,6 +23,8 @@ best (more are done in turns); results are float32, in `out` when given, else al
         float32: (n, d) -> (n, d), add + the weighted sum of the chosen experts, two launches
     ops.experts(gate_up, down, limit)(x, add=None)
         matrices without the leading axis and no ids: the shared expert
+    ops.router_and_shared(router, shared)(x)
+        the router's logits and the shared expert's hidden layer, one launch; None where there is no kernel
     ops.connection(weights)(streams, output, gates, peak)
         what lies between two sublayers: streams, the next input, gates, max |X|; one launch
     ops.router(bias, table, picks, scaling)(logits, tokens)
@@ -39,7 +43,8 @@ float32; a caller with no other use for `Packed.scales` may drop it. MXFP4 and f
 kernel: convert MXFP4 at load (`NVFP4Weight.from_mxfp4`, exact), or they run on PyTorch.
 
 Every kernel waits for the one before it only where it needs its results (programmatic dependent launch),
-which is safe beside PyTorch's own kernels in one stream. Kernels are loaded when `operations` returns;
+which is safe beside PyTorch's own kernels in one stream. After one that `settles` the next need not wait for
+what came before that one: callers say so with `settled`. Kernels are loaded when `operations` returns;
 nothing is loaded or synchronised afterwards.
 
 `dsv4chat kernels check` compares products, experts, connections, router and attention with float64 and times

@@ -30,3 +30,8 @@ def test_pytorchs_operations_are_made_from_packed_matrices():
     x = torch.randn(2, 16)
     assert torch.allclose(linear(x), x @ matrix.T, atol=1e-5)
     assert isinstance(ops.router(None, None, 2, 1.0), plain.Router)
+    assert ops.pair(pack([matrix]), pack([matrix])) is None
+    shared = ops.experts(pack([matrix])[0], pack([matrix])[0], 10.0)
+    assert ops.router_and_shared(pack([matrix])[0], shared) is None
+    assert not shared.settles
+    assert not linear.settles

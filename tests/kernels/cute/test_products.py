@@ -27,6 +27,16 @@ def test_every_warp_of_a_tile_has_a_unit_and_no_block_is_without_a_tile(tiles, u
     assert (blocks - 1) * at_once < tiles
 
 
+@pytest.mark.parametrize("blocks", [1, 24, 100, 264])
+@pytest.mark.parametrize("tiles", [1, 16, 24, 96, 164, 448])
+def test_blocks_are_never_more_than_there_are(blocks, tiles):
+    used, bits = products.shared_out(blocks, tiles, 28)
+    assert 1 <= used <= blocks
+    # With all of a block's warps on a tile there would be as many rounds as a lone block has tiles.
+    rounds = -(-tiles // (used * (products.WARPS >> bits)))
+    assert rounds * -(-28 // (1 << bits)) <= -(-tiles // used) * 28
+
+
 def test_a_large_matrix_fills_the_machine():
     blocks, _ = products.split(Machine(), 8080, 28, 1, 100_000, 2)
     assert blocks == 264
