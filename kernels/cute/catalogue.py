@@ -45,6 +45,7 @@ SOURCES = (
     "spread_order.py",
     "start_kernel.py",
     "target.py",
+    "together.py",
     "units.py",
 )
 

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.cute import arrange, products
+from dsv4chat.kernels.cute import arrange, pairs, products
 from dsv4chat.kernels.cute.checked import Checked, relative_error
 from dsv4chat.kernels.cute.machine import Machine
 from dsv4chat.kernels.fp8 import TILE
@@ -78,8 +78,8 @@ def pair(machine: Machine, format: str, rows: int, columns: int, n: int) -> Chec
     other = random_packed("bf16", (rows // 2 + 24, columns), device)
     x = _activations(n, columns, device, 0)
     ready = _ready(machine, first), _ready(machine, other)
-    assert products.Pair.fits(*ready)
-    out = torch.cat(products.Pair(machine, *ready)(x), 1)
+    assert pairs.Pair.fits(*ready)
+    out = torch.cat(pairs.Pair(machine, *ready)(x), 1)
     parts = [_operand(x, f) @ _values(p).T for f, p in ((format, first), ("bf16", other))]
     error = relative_error(out, torch.cat(parts, 1))
     return Checked(f"pair_{format}", f"{rows} x {columns}, {n} rows", error, PRODUCT_BOUND)
@@ -156,7 +156,7 @@ def router_and_shared(machine: Machine, format: str, inner: int, d: int, n: int)
     router = random_packed("bf16", (264, d), device, HIDDEN * d**-0.5)
     shared = products.Experts(machine, _ready(machine, gate_up), _ready(machine, down), limit)
     x = _activations(n, d, device, 0)
-    both = products.RouterAndShared(machine, _ready(machine, router), shared)(x)
+    both = pairs.RouterAndShared(machine, _ready(machine, router), shared)(x)
     assert both is not None
     gate, up = (_operand(x, format) @ _values(gate_up).T).chunk(2, 1)
     parts = [_operand(x, "bf16") @ _values(router).T, _swiglu(gate, up, limit)]

@@ -18,7 +18,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute import ptx, together
 
 STREAMS = 4
 PAIRS = tuple((i, j) for i in range(STREAMS) for j in range(i, STREAMS))
@@ -112,8 +112,8 @@ def _kernel(
     wide = d.to(Int64)
     # Nobody sends to a block before it runs and its barrier is there.
     if tid == 0:
-        ptx.expect_bytes(shared, PARTS * VALUES * 4)
-    ptx.cluster_arrive()
+        together.expect_bytes(shared, PARTS * VALUES * 4)
+    together.cluster_arrive()
     if tid < mixes:
         ptx.shared_store_f32(constants + tid * 4, ptx.load_f32(base + tid.to(Int64) * 4))
     if (tid < 3) & ((tid == 0) | (mixes == MIXES)):
@@ -218,15 +218,15 @@ def _share(
             total = _joined(total, ptx.shared_load_f32(shared + WARPS_AT + (other * PITCH + tid) * 4), tid)
         ptx.shared_store_f32(shared + BLOCK_AT + tid * 4, total)
     cute.arch.sync_threads()
-    ptx.cluster_wait()
+    together.cluster_wait()
     for block in cutlass.range(warp, PARTS, WARPS, unroll=1):
         there = shared + (BLOCKS_AT + part * (PITCH * 4) + lane * 4)
-        ptx.send_f32(there, block, ptx.shared_load_f32(shared + BLOCK_AT + lane * 4), shared)
+        together.send_f32(there, block, ptx.shared_load_f32(shared + BLOCK_AT + lane * 4), shared)
         if lane < VALUES - 32:
             value = ptx.shared_load_f32(shared + BLOCK_AT + (32 + lane) * 4)
-            ptx.send_f32(there + 128, block, value, shared)
+            together.send_f32(there + 128, block, value, shared)
     if tid < VALUES:
-        ptx.await_bytes(shared)
+        together.await_bytes(shared)
         total = Float32(0.0)
         for other in cutlass.range_constexpr(PARTS):
             value = ptx.shared_load_f32(shared + BLOCKS_AT + (other * PITCH + tid) * 4)

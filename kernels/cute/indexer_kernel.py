@@ -14,7 +14,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute import ptx, together
 
 HEADS = 64
 D = 128
@@ -275,7 +275,7 @@ def _count(
             counts = start + tid * CHUNK + i < visible
             if cutlass.const_expr(first):
                 # Scores are close to each other: one addition for all lanes with the same bin.
-                same = ptx.lanes_like_this(ptx.pick(counts, bin, Int32(BINS)))
+                same = together.lanes_like_this(ptx.pick(counts, bin, Int32(BINS)))
                 if counts & ((same & ((Int32(1) << lane) - 1)) == 0):
                     _add(hist + bin * 4, ptx.count_bits(same))
             elif counts & (ptx.shifted(own[i], shift + 8) == prefix):

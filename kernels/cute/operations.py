@@ -13,6 +13,7 @@ from dsv4chat.kernels.cute import (
     builder,
     connection,
     indexing,
+    pairs,
     products,
     routing,
     rows,
@@ -73,23 +74,23 @@ class Operations:
             return plain.Linear(parts)
         return products.Linear(self.machine, fitting)
 
-    def pair(self, first: Sequence[Packed], other: Sequence[Packed]) -> products.Pair | None:
+    def pair(self, first: Sequence[Packed], other: Sequence[Packed]) -> pairs.Pair | None:
         """Two stacks with the same input in one launch; None where each has to be a `linear` of its own."""
         if self.machine is None or len(first) != 1 or len(other) != 1:
             return None
         one, two = (matrix(part, self.machine.spread) for part in (first[0], other[0]))
-        if one is None or two is None or not products.Pair.fits(one, two):
+        if one is None or two is None or not pairs.Pair.fits(one, two):
             return None
-        return products.Pair(self.machine, one, two)
+        return pairs.Pair(self.machine, one, two)
 
-    def router_and_shared(self, router: Packed, shared: Experts) -> products.RouterAndShared | None:
+    def router_and_shared(self, router: Packed, shared: Experts) -> pairs.RouterAndShared | None:
         """Logits and the shared expert's hidden layer in one launch; None where that cannot be."""
         if self.machine is None or not isinstance(shared, products.Experts):
             return None
         ready = matrix(router)
-        if ready is None or not products.RouterAndShared.fits(ready, shared.gate_up):
+        if ready is None or not pairs.RouterAndShared.fits(ready, shared.gate_up):
             return None
-        return products.RouterAndShared(self.machine, ready, shared)
+        return pairs.RouterAndShared(self.machine, ready, shared)
 
     def grouped(self, packed: Packed) -> Grouped:
         """A block-diagonal matrix (groups, rows, columns). See `step_operations.Grouped`."""

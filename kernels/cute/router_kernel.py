@@ -13,7 +13,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute import ptx, together
 
 MOST_EXPERTS = 512
 THREADS = MOST_EXPERTS
@@ -49,12 +49,12 @@ def _picked(keys_at: Int32, picks: Int32, lane: Int32) -> Int32:
         best = keys[0]
         for i in cutlass.range_constexpr(1, A_LANE):
             best = cutlass.max(best, keys[i])
-        best = ptx.warp_max(best)
+        best = together.warp_max(best)
         expert = Int32(MOST_EXPERTS)
         for i in cutlass.range_constexpr(A_LANE):
             here = i * 32 + lane
             expert = ptx.pick(keys[i] == best, cutlass.min(expert, here), expert)
-        expert = ptx.warp_min(expert)
+        expert = together.warp_min(expert)
         for i in cutlass.range_constexpr(A_LANE):
             keys[i] = ptx.pick(expert == i * 32 + lane, Int32(NOBODY), keys[i])
         mine = ptx.pick(lane == pick, expert, mine)

@@ -1,0 +1,96 @@
+"""Two products of one input in one launch, one of the matrices in bfloat16: `pair_kernel`."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dsv4chat.kernels.cute.arrange import Matrix
+from dsv4chat.kernels.cute.driver import Number, Real, address
+from dsv4chat.kernels.cute.machine import Machine
+from dsv4chat.kernels.cute.products import (
+    KINDS,
+    MOST_ROWS,
+    THREADS,
+    Experts,
+    launch_linear,
+    prefetched,
+    shared_bytes,
+    shared_out,
+)
+
+PAIR_BLOCKS = 2
+ROUTER_BLOCKS = 24  # at least: a warp with few units is the sooner done
+
+
+class Pair:
+    """Two matrices with the same input, the first NVFP4 or FP8, the other bfloat16, in one launch."""
+
+    def __init__(self, machine: Machine, first: Matrix, other: Matrix) -> None:
+        self.machine, self.first, self.other = machine, first, other
+
+    @staticmethod
+    def fits(first: Matrix, other: Matrix) -> bool:
+        """Whether there is a kernel for these."""
+        whole = first.exact and other.exact and first.columns == other.columns
+        return whole and first.format in ("nvfp4", "fp8") and other.format == "bf16"
+
+    def __call__(self, x: Tensor, ahead: Sequence[Tensor] = ()) -> tuple[Tensor, Tensor]:
+        """x (n, columns) -> (n, rows) float32 of the one and of the other. ahead: as in `launch_linear`."""
+        n, pair = x.shape[0], (self.first, self.other)
+        outs = [x.new_empty((n, one.rows), dtype=torch.float32) for one in pair]
+        x = x if x.stride(-1) == 1 else x.contiguous()
+        shared = max(shared_bytes(one.format, one.units, n) for one in pair)
+        if n > MOST_ROWS or shared > self.machine.shared_most:
+            for one, out in zip(pair, outs, strict=True):
+                launch_linear(self.machine, one, x, out, slots=1, ahead=ahead)
+            return outs[0], outs[1]
+        first, other = pair
+        resident = self.machine.blocks_at_once(shared, PAIR_BLOCKS)
+        share = max(1, round(resident * first.nbytes / (first.nbytes + other.nbytes)))
+        blocks, wk_bits = shared_out(share, -(-first.rows // 16), first.units)
+        more, other_wk_bits = shared_out(max(1, resident - blocks), -(-other.rows // 16), other.units)
+        addresses, lines = prefetched(ahead)
+        arguments = [
+            address(x), address(outs[0]), address(first.codes), address(first.scales),
+            address(first.factors), address(outs[1]), address(other.codes), *addresses,
+            Number(KINDS[x.dtype]), Number(x.stride(0)), Number(n), Number(first.columns),
+            Number(first.rows), Number(wk_bits), Number(blocks), Number(other.rows),
+            Number(other_wk_bits), *lines,
+        ]  # fmt: skip
+        self.machine.launch(f"pair_{first.format}", (blocks + more, 1), THREADS, shared, arguments)
+        return outs[0], outs[1]
+
+
+class RouterAndShared:
+    """The router's logits, from a bfloat16 matrix, and the shared expert's hidden layer in one launch."""
+
+    def __init__(self, machine: Machine, router: Matrix, shared: Experts) -> None:
+        self.machine, self.router, self.shared = machine, router, shared
+
+    @staticmethod
+    def fits(router: Matrix, gate_up: Matrix) -> bool:
+        """Whether there is a kernel for these."""
+        return Pair.fits(gate_up, router)
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """x (n, d) -> logits (n, experts) float32, hidden (n, inner) half; None for too many rows."""
+        n, router, matrix, inner = x.shape[0], self.router, self.shared.gate_up, self.shared.inner
+        bytes_needed = max(shared_bytes(one.format, one.units, n) for one in (router, matrix))
+        if n > MOST_ROWS or bytes_needed > self.machine.shared_most:
+            return None
+        x = x if x.stride(-1) == 1 else x.contiguous()
+        logits = x.new_empty((n, router.rows), dtype=torch.float32)
+        hidden = x.new_empty((n, inner), dtype=torch.float16)
+        resident = self.machine.blocks_at_once(bytes_needed, PAIR_BLOCKS)
+        share = max(1, round(resident * router.nbytes / (router.nbytes + matrix.nbytes)))
+        blocks, router_wk_bits = shared_out(max(share, ROUTER_BLOCKS), -(-router.rows // 16), router.units)
+        more, wk_bits = shared_out(max(1, resident - blocks), -(-inner // 8), matrix.units)
+        arguments = [
+            address(x), address(logits), address(router.codes), address(hidden), address(matrix.codes),
+            address(matrix.scales), address(matrix.factors), Number(KINDS[x.dtype]), Number(x.stride(0)),
+            Number(n), Number(matrix.columns), Number(router.rows), Number(router_wk_bits), Number(blocks),
+            Number(inner), Number(wk_bits), Real(self.shared.limit),
+        ]  # fmt: skip
+        self.machine.launch(f"router_{matrix.format}", (blocks + more, 1), THREADS, bytes_needed, arguments)
+        return logits, hidden
