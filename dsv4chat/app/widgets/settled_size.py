@@ -7,6 +7,7 @@ by that; and it arranges all there is in a column anew when the column around it
 from typing import TYPE_CHECKING
 
 from textual.geometry import Size
+from textual.layout import DockArrangeResult
 from textual.widget import Widget
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ class SettledSize(_Base):
 
 class SettledColumn(SettledSize):
     """Mix into a container whose children all have heights of their own ("auto" or a number)."""
+
+    def arrange(self, size: Size, optimal: bool = False) -> DockArrangeResult:
+        return super().arrange(Size(size.width, 0), optimal)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return self.arrange(Size(width, 0)).total_region.height if width else 0

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.message import Message
+from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.message_cursor import MessageCursor
 from dsv4chat.app.widgets.message_list import MessageList
+from dsv4chat.app.widgets.quick_scrollbar import QuickScrollBar
 from dsv4chat.app.widgets.settled_size import SettledSize
 
 if TYPE_CHECKING:
@@ -44,6 +46,16 @@ class Transcript(SettledSize, MessageCursor, can_focus=True):
 
     def on_mount(self) -> None:
         self.anchor()
+
+    @property
+    def vertical_scrollbar(self) -> ScrollBar:
+        if self._vertical_scrollbar is None:
+            bar = self._vertical_scrollbar = QuickScrollBar(
+                name="vertical", thickness=self.scrollbar_size_vertical
+            )
+            bar.display = False
+            self.app._start_widget(self, bar)
+        return self._vertical_scrollbar
 
     @property
     def at_end(self) -> bool:

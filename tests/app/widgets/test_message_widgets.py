@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from textual.scrollbar import ScrollBar
 
 from dsv4chat.app.widgets.assistant_message import AssistantMessage
+from dsv4chat.app.widgets.quick_scrollbar import QuickScrollBar
 from dsv4chat.app.widgets.transcript import Transcript
 from dsv4chat.app.widgets.welcome import Welcome
 from dsv4chat.encoding import AnswerText, ReasoningText, ToolCall, ToolCallEnd, ToolCallStart
@@ -125,3 +127,25 @@ async def test_who_scrolled_up_is_told_what_came_since() -> None:
         await wait_until(pilot, lambda: "three" in drawn(host))
         behind = [message.tokens for message in host.heard if isinstance(message, Transcript.FellBehind)]
         assert behind[-1] == 0
+
+
+async def test_the_quick_scrollbar_is_drawn_as_textuals_own() -> None:
+    async with hosted(Transcript, (60, 13)) as (host, pilot):
+        transcript = host.widget
+        await transcript.show(talk(8))
+        await wait_until(pilot, lambda: "message 7" in drawn(host))
+        bar, drawn_bars = transcript.vertical_scrollbar, set()
+        assert isinstance(bar, QuickScrollBar)
+        for place in range(int(transcript.max_scroll_y) + 1):
+            transcript.scroll_to(y=place, animate=False)
+            await pilot.pause()
+            whole = bar.size.region
+            for region in (whole, whole.shrink((2, 0, 3, 0))):
+                own, other = bar.render_lines(region), ScrollBar.render_lines(bar, region)
+                assert [[(s.text, s.style) for s in strip] for strip in own] == [
+                    [(s.text, s.style) for s in strip] for strip in other
+                ]
+            drawn_bars.add(tuple(strip.text for strip in bar.render_lines(whole)))
+        assert len(drawn_bars) > 3
+        await pilot.click(bar, offset=(0, 0))
+        await wait_until(pilot, lambda: transcript.scroll_y < transcript.max_scroll_y)
