@@ -88,7 +88,7 @@ class GrowingText(SettledSize, DrawnLines, Widget):
 
 
 def _expanded(line: str) -> str:
-    out = ""
-    for part in line.split("\t"):
-        out += ("" if not out else " " * (_TAB - cell_len(out) % _TAB)) + part
+    out, *parts = line.split("\t")
+    for part in parts:
+        out += " " * (_TAB - cell_len(out) % _TAB) + part
     return out

@@ -91,7 +91,8 @@ class KeyLine(Widget):
             if binding.show and binding.action not in found:
                 shown = self.app.get_key_display(binding)
                 found[binding.action] = _Item(binding.key, shown, binding.description, enabled, tooltip)
-        items = list(found.values())
+        # What ends something comes first: in a narrow window the rest is left out.
+        items = sorted(found.values(), key=lambda item: item.words != "Stop")
         if items != self._items:
             self._items, self.hovered = items, None
             self.refresh()

@@ -17,12 +17,14 @@ class Keys(Screen[None]):
         Binding("f5", "off", "Off"),
         Binding("f6", "never", "Never"),
         Binding("f7", "last", "Last", key_display="Ende"),
+        Binding("f8", "stop", "Stop"),
     ]
 
     def __init__(self) -> None:
         super().__init__()
         self.done: list[str] = []
         self.off = True
+        self.writing = False
 
     def compose(self) -> ComposeResult:
         yield KeyLine()
@@ -30,7 +32,7 @@ class Keys(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "off":
             return None if self.off else True
-        return action != "never"
+        return action != "never" and (action != "stop" or self.writing)
 
     def action_first(self) -> None:
         self.done.append("first")
@@ -71,6 +73,16 @@ async def test_the_mouse_over_a_key_tells_what_it_is_for() -> None:
         assert (line.hovered, line.tooltip) == (1, None)
         await pilot.hover(KeyLine, offset=(50, 0))
         assert line.hovered is None
+
+
+async def test_what_stops_an_answer_comes_first() -> None:
+    async with hosted_screen(Keys, (12, 5)) as (host, pilot, _):
+        screen = host.screen
+        assert isinstance(screen, Keys)
+        screen.writing = True
+        screen.refresh_bindings()
+        await pilot.pause()
+        assert drawn(host).split("\n")[-1] == "  f8 Stop"
 
 
 async def test_keys_that_do_not_fit_are_left_out() -> None:

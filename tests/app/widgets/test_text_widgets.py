@@ -60,6 +60,13 @@ async def test_a_line_more_costs_one_layout() -> None:
         assert len(layouts) == 10
 
 
+async def test_tabs_go_to_the_next_eighth_column_also_at_the_beginning() -> None:
+    async with hosted(GrowingText) as (host, pilot):
+        host.widget.append("\treturn x\n\t\ty\nabc\td\n")
+        await pilot.pause()
+        assert drawn(host) == "        return x\n                y\nabc     d"
+
+
 async def test_growing_text_shows_markup_and_control_characters() -> None:
     async with hosted(lambda: GrowingText("[b]x[/b] \x1b[0m \u202e")) as (host, _):
         assert drawn(host) == "[b]x[/b] ␛[0m <U+202E>"
