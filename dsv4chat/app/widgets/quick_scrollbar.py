@@ -3,6 +3,8 @@
 Textual's own is a Rich renderable, printed on a console in memory each time: 4 ms, twice a line.
 """
 
+from typing import Self
+
 from rich.segment import Segment
 from textual.geometry import Region
 from textual.scrollbar import ScrollBar, ScrollBarRender
@@ -10,7 +12,20 @@ from textual.strip import Strip
 
 
 class QuickScrollBar(ScrollBar):
-    """Looks and works as Textual's."""
+    """Looks and works as Textual's.
+
+    with_layout: what changes now is drawn with the layout that is going on, not in a frame of its own.
+    """
+
+    with_layout = False
+
+    def refresh(
+        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
+    ) -> Self:
+        if self.with_layout and not (layout or recompose):
+            self.screen._compositor._dirty_regions.add(self.region)
+            return self
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         width, height = self.size

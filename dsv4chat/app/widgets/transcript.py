@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
+from textual.geometry import Size
 from textual.message import Message
-from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
 from dsv4chat.app.styles import beside
@@ -48,14 +48,21 @@ class Transcript(SettledSize, MessageCursor, can_focus=True):
         self.anchor()
 
     @property
-    def vertical_scrollbar(self) -> ScrollBar:
-        if self._vertical_scrollbar is None:
+    def vertical_scrollbar(self) -> QuickScrollBar:
+        bar = self._vertical_scrollbar
+        if not isinstance(bar, QuickScrollBar):
             bar = self._vertical_scrollbar = QuickScrollBar(
                 name="vertical", thickness=self.scrollbar_size_vertical
             )
             bar.display = False
             self.app._start_widget(self, bar)
-        return self._vertical_scrollbar
+        return bar
+
+    def _scroll_update(self, virtual_size: Size) -> None:
+        bar = self.vertical_scrollbar
+        bar.with_layout = True
+        super()._scroll_update(virtual_size)
+        bar.with_layout = False
 
     @property
     def at_end(self) -> bool:
