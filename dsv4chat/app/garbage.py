@@ -32,10 +32,8 @@ class Garbage:
         self._last = now()
         self._anything |= made
 
-    def look(self) -> bool:
-        """Look for garbage if there may be some and this is a good moment; whether that was done."""
-        if not (self._settled and self._anything) or now() - self._last < QUIET:
-            return False
-        self._anything = False
-        gc.collect()
-        return True
+    def look(self) -> None:
+        """Look for garbage if there may be some and this is a good moment."""
+        if self._settled and self._anything and now() - self._last >= QUIET:
+            self._anything = False
+            gc.collect()

@@ -5,6 +5,7 @@ Textual's `Content` would be wrapped, aligned and cut into spans first.
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.css.styles import RulesMap
 from textual.strip import Strip
@@ -32,7 +33,7 @@ class Picture(Visual):
         ]
 
     def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:
-        return max((sum(Segment(text).cell_length for text, _ in row) for row in self.rows), default=0)
+        return max((sum(cell_len(text) for text, _ in row) for row in self.rows), default=0)
 
     def get_height(self, rules: RulesMap, width: int) -> int:
         return len(self.rows)
