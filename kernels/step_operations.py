@@ -35,11 +35,17 @@ class Linear:
         self.rows = sum(part.shape[0] for part in parts)
 
     def __call__(
-        self, x: Tensor, out: Tensor | None = None, ahead: Sequence[Tensor] = (), settle: bool = False
+        self,
+        x: Tensor,
+        out: Tensor | None = None,
+        ahead: Sequence[Tensor] = (),
+        settle: bool = False,
+        parts: bool = False,
     ) -> Tensor:
         """x (n, columns) -> (n, rows) float32, in `out` when given.
 
-        ahead: up to two tensors that a later operation reads; a kernel may fetch them into the cache.
+        ahead: up to two tensors that a later operation reads; a kernel may fetch them into the cache. parts:
+        of one row the result may come as two, to be added up.
         """
         out = x.new_empty((x.shape[0], self.rows), dtype=torch.float32) if out is None else out
         start = 0
@@ -89,12 +95,13 @@ class Experts:
         out: Tensor | None = None,
         ahead: Tensor | None = None,
         settled: bool = False,
+        parts: bool = False,
     ) -> Tensor:
         """add + sum over picks of w2 (silu(min(w1 x, limit)) * clip(w3 x) * weight): (n, d) float32.
 
         x (n, d); ids (n, picks) int32 and weights (n, picks) float32, both None for a shared expert; add
-        (n, d) float32 or None; ahead: as in `Linear`. settled: ids and weights were there before the
-        operation before this one, which `settles`.
+        (n, d) float32 or None, of one row perhaps in two parts; ahead, parts: as in `Linear`. settled: ids and
+        weights were there before the operation before this one, which `settles`.
         """
         rows = []
         for number in range(x.shape[0]):
@@ -112,7 +119,7 @@ class Experts:
                 rows.append(self.down[chosen].multiply_each(hidden.to(x.dtype)).sum(0, keepdim=True))
         result = torch.cat(rows)
         if add is not None:
-            result = result + add
+            result = result + add.view(-1, *result.shape).sum(0)
         return result if out is None else out.copy_(result)
 
 
@@ -144,7 +151,12 @@ class ConnectionWeights:
 
 
 class Connection:
-    """Everything between two sublayers: the streams out of one, the input of the next."""
+    """Everything between two sublayers: the streams out of one, the input of the next.
+
+    adds: whether the sublayer's output may come in two parts, to be added up.
+    """
+
+    adds = False
 
     def __init__(self, weights: ConnectionWeights) -> None:
         self.weights = weights

@@ -37,6 +37,7 @@ SOURCES = (
     "gemv.py",
     "indexer_kernel.py",
     "linear_kernel.py",
+    "one_row.py",
     "pair_kernel.py",
     "ptx.py",
     "router_kernel.py",

@@ -17,7 +17,7 @@ from dsv4chat.kernels.cute.machine import Machine
 # Rows and columns: on the tiles, off them, and with a short last unit. The larger ones make blocks go round.
 SHAPES = ((16, 512), (7, 32), (130, 544), (257, 1536), (1000, 4096), (96, 160), (9000, 1024), (600, 7168))
 ROWS = (1, 2, 5, 8)
-EXPERTS = ((256, 512), (96, 160), (640, 1024), (2048, 4096))  # inner size, d
+EXPERTS = ((256, 512), (96, 160), (640, 1024), (2048, 4096), (1536, 7168))  # inner size, d
 
 
 def check(machine: Machine, quick: bool = False) -> Iterator[Checked]:
@@ -27,6 +27,8 @@ def check(machine: Machine, quick: bool = False) -> Iterator[Checked]:
         for rows, columns in shapes:
             for n in (1, 8) if quick else ROWS:
                 yield check_products.linear(machine, format, rows, columns, n)
+        for rows, columns in ((7168, 2048), (5000, 1568 if format == "nvfp4" else 1552), (4300, 1024)):
+            yield check_products.in_parts(machine, format, rows, columns)
         yield check_products.grouped(machine, format, 1)
         yield check_products.grouped(machine, format, 8)
         for inner, d in EXPERTS[:2] if quick else EXPERTS:

@@ -29,7 +29,8 @@ def connections(machine: Machine, d: int, n: int, head: bool) -> Iterator[Checke
     gates = torch.rand(n, 20, device=device)
     gates[:, 4:] = torch.randn(n, 16, device=device) * 2
     peak = torch.full((n,), torch.nan, device=device)
-    new, x, following = connection.Connection(machine, weights)(streams, output, gates, peak)
+    parts = torch.cat([output * 0.25, output * 0.75]) if n > 1 else output
+    new, x, following = connection.Connection(machine, weights)(streams, parts, gates, peak)
     wide = [part.double() for part in (weights.fn, weights.scale, weights.base, weights.norm)]
     comb = _sinkhorn(gates[:, 4:].view(n, 4, 4).double())
     exact = gates[:, :4, None].double() * output[:, None].double()

@@ -71,6 +71,19 @@ def linear(machine: Machine, format: str, rows: int, columns: int, n: int) -> Ch
     return Checked(ready[0].kernel("linear"), f"{rows} x {columns}, {n} rows", error, PRODUCT_BOUND)
 
 
+def in_parts(machine: Machine, format: str, rows: int, columns: int) -> Checked:
+    """One row whose result comes in two parts where blocks end within a tile."""
+    device = machine.device
+    packed = random_packed(format, (rows, columns), device)
+    x = _activations(1, columns, device, 0)
+    ready = _ready(machine, packed)
+    out = products.Linear(machine, [ready])(x, parts=True)
+    reference = _operand(x, format) @ _values(packed).T
+    error = relative_error(out.double().sum(0, keepdim=True), reference)
+    what = f"{rows} x {columns}, {len(out)} parts"
+    return Checked(ready.kernel("linear"), what, error, PRODUCT_BOUND)
+
+
 def pair(machine: Machine, format: str, rows: int, columns: int, n: int) -> Checked:
     """A matrix of the format and one in bfloat16."""
     device = machine.device
@@ -114,9 +127,13 @@ def experts(machine: Machine, format: str, inner: int, d: int, n: int, picks: in
     x = _activations(n, d, device, n)
     ids = torch.stack([torch.randperm(count, device=device)[:picks] for _ in range(n)]).int()
     weights, add = torch.rand(n, picks, device=device), torch.randn(n, d, device=device)
-    out = torch.full((n, d), torch.nan, device=device)
     one, two = _ready(machine, gate_up), _ready(machine, down)
-    products.Experts(machine, one, two, limit)(x, ids, weights, add, out)
+    call = products.Experts(machine, one, two, limit)
+    if n == 1:
+        out = call(x, ids, weights, torch.cat([add * 0.25, add * 0.75]), parts=True).sum(0, keepdim=True)
+    else:
+        out = torch.full((n, d), torch.nan, device=device)
+        call(x, ids, weights, add, out)
     reference = add.double()
     w13, w2 = _values(gate_up), _values(down)
     for row in range(n):

@@ -57,13 +57,13 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     if family(name) in PAIRS:
         fmt = next(fmt for fmt in units.FORMATS if name.endswith(fmt.name))
         if name.startswith("pair"):
-            return pair_kernel.pair, [fmt, *[Int64(0)] * 9, *[Int32(1)] * 11]
-        return pair_kernel.router, [fmt, *[Int64(0)] * 7, *[Int32(1)] * 9, Float32(1.0)]
+            return pair_kernel.pair, [fmt, *[Int64(0)] * 9, *[Int32(1)] * 15]
+        return pair_kernel.router, [fmt, *[Int64(0)] * 7, *[Int32(1)] * 13, Float32(1.0)]
     function, addresses, numbers, reals = {
-        "linear": (linear_kernel.linear, 9, 11, 0),
-        "gate_up": (experts_kernel.gate_up, 9, 10, 1),
-        "down": (experts_kernel.down, 10, 7, 0),
-        "connection": (connection_kernel.connection, 11, 4, 2),
+        "linear": (linear_kernel.linear, 9, 14, 0),
+        "gate_up": (experts_kernel.gate_up, 9, 12, 1),
+        "down": (experts_kernel.down, 10, 10, 0),
+        "connection": (connection_kernel.connection, 12, 4, 2),
         "attention_partial": (attention_kernel.partial, 8, 5, 2),
         "attention_merge": (attention_merge_kernel.merge, 5, 2, 0),
         "router": (router_kernel.router, 6, 2, 1),

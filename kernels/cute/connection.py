@@ -24,8 +24,11 @@ def fits(weights: ConnectionWeights) -> bool:
 class Connection:
     """`step_operations.Connection` for bfloat16 streams; four streams, d a multiple of 16 up to 7,168.
 
-    Of the gates it gives for the next call the last 16 are the logits of comb: Sinkhorn is that call's.
+    The sublayer's output may come in two parts of n rows, one behind the other, to be added up (`adds`). Of
+    the gates it gives for the next call the last 16 are the logits of comb: Sinkhorn is that call's.
     """
+
+    adds = True
 
     def __init__(self, machine: Machine, weights: ConnectionWeights) -> None:
         self.machine = machine
@@ -47,14 +50,15 @@ class Connection:
         streams = streams.to(torch.bfloat16).contiguous()
         new_streams = streams if output is None else torch.empty_like(streams)
         x = streams.new_empty(n, d)
+        second = None if output is None or output.shape[0] == n else output[n:]
         following = None if w.head else self.fn.new_empty(n, STREAMS + STREAMS * STREAMS)
         self.machine.launch(
             "connection", (PARTS, n), THREADS, SHARED_BYTES,
             [
                 address(streams), address(new_streams), address(output), address(gates), address(self.fn),
                 address(self.scale), address(self.base), address(self.norm), address(x), address(following),
-                address(peak), Number(d), Number(self.fn.shape[0]), Number(w.rounds), Number(settled),
-                Real(w.norm_eps), Real(w.eps),
+                address(peak), address(second), Number(d), Number(self.fn.shape[0]), Number(w.rounds),
+                Number(settled), Real(w.norm_eps), Real(w.eps),
             ],
             cluster=PARTS,
         )  # fmt: skip

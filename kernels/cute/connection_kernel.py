@@ -91,6 +91,7 @@ def _kernel(
     x: Int64,
     following: Int64,
     peak: Int64,
+    second: Int64,
     d: Int32,
     mixes: Int32,
     rounds: Int32,
@@ -140,7 +141,9 @@ def _kernel(
     if inside:
         _ask(weights, EARLY, MIXES, own_fn, mixes, d)
     norm = ptx.load_f32_if(weight + column * 4, wanted)
-    f = ptx.load_f32_if(output + (token.to(Int64) * wide + column) * 4, (inside & (output != 0)).to(Int32))
+    own_f = (token.to(Int64) * wide + column) * 4
+    f = ptx.load_f32_if(output + own_f, (inside & (output != 0)).to(Int32))
+    f = f + ptx.load_f32_if(second + own_f, (inside & (second != 0)).to(Int32))
     # Only now may the next kernels ask for their weights: these few loads would queue behind them.
     cute.arch.griddepcontrol_launch_dependents()
     cute.arch.sync_threads()
@@ -291,6 +294,7 @@ def connection(
     x: Int64,
     following: Int64,
     peak: Int64,
+    second: Int64,
     d: Int32,
     mixes: Int32,
     rounds: Int32,
@@ -299,6 +303,6 @@ def connection(
     eps: Float32,
 ):
     _kernel(
-        streams, result, output, gates, fn, scale, base, weight, x, following, peak, d, mixes, rounds,
+        streams, result, output, gates, fn, scale, base, weight, x, following, peak, second, d, mixes, rounds,
         settled, norm_eps, eps,
     ).launch(grid=(1, 1, 1), block=(THREADS, 1, 1))  # fmt: skip

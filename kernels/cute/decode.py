@@ -19,6 +19,7 @@ from dsv4chat.kernels.cute.spread_order import HALVES, STEPS
 from dsv4chat.kernels.cute.target import BLACKWELL
 
 UNSCALE = 2.0**8 if BLACKWELL else 2.0**7
+ONE_ROW_UNSCALE = 2.0**8 if BLACKWELL else 2.0**22  # with scales applied to sums, which are float32
 MASK = HALVES & 0xFFFFFFFF
 _TO_HOPPER = 0x78007800  # a pair of 2^15
 
@@ -35,24 +36,40 @@ def nvfp4_scales(word: Any) -> list[Any]:
     return pairs
 
 
+def nvfp4_block_scales(words: Any, selector: Any) -> list[Any]:
+    """Two words of four E4M3 scales, one of each word's two blocks of each chunk -> [chunk][word] Float32.
+
+    selector: 0x6420 for first blocks, 0x7531 for second ones.
+    """
+    first, second = words
+    chosen = ptx.asm("prmt.b32 $0, $1, $2, $3;", [Int32], [first, second, selector])
+    return [
+        ptx.unpack_f16(ptx.asm(f"{{ .reg .b32 d; {move}; and.b32 $0, d, 0x3F803F80; }}", [Int32], [chosen]))
+        for move in ("shl.b32 d, $1, 7", "shr.u32 d, $1, 1")
+    ]
+
+
 def nvfp4_word(word: Any, scale: Any) -> Any:
     """Eight codes -> four pairs of halves, each times the pair `scale`."""
+    return [ptx.multiply_f16(pair, scale) for pair in nvfp4_codes(word)]
+
+
+def nvfp4_codes(word: Any) -> Any:
+    """Eight codes -> four pairs of halves: the values on Blackwell, 2^-14 times the values on Hopper."""
     if BLACKWELL:
-        pairs = ptx.asm(
+        return ptx.asm(
             "{ .reg .b8 a, b, c, d; mov.b32 {a, b, c, d}, $4;\n"
             "cvt.rn.f16x2.e2m1x2 $0, a; cvt.rn.f16x2.e2m1x2 $1, b;\n"
             "cvt.rn.f16x2.e2m1x2 $2, c; cvt.rn.f16x2.e2m1x2 $3, d; }",
             [Int32] * 4,
             [word],
         )
-    else:
-        first, second, third = STEPS
-        pairs = ptx.asm(
-            f"{{ .reg .b32 a; and.b32 $0, $4, {MASK:#x};\n"
-            f"mul.lo.u32 a, $4, {first[1]}; and.b32 $1, a, {MASK:#x};\n"
-            f"and.b32 a, $4, {second[0]:#x}; mul.lo.u32 a, a, {second[1]}; and.b32 $2, a, {MASK:#x};\n"
-            f"and.b32 a, $4, {third[0]:#x}; mul.lo.u32 a, a, {third[1]}; and.b32 $3, a, {MASK:#x}; }}",
-            [Int32] * 4,
-            [word],
-        )
-    return [ptx.multiply_f16(pair, scale) for pair in pairs]
+    first, second, third = STEPS
+    return ptx.asm(
+        f"{{ .reg .b32 a; and.b32 $0, $4, {MASK:#x};\n"
+        f"mul.lo.u32 a, $4, {first[1]}; and.b32 $1, a, {MASK:#x};\n"
+        f"and.b32 a, $4, {second[0]:#x}; mul.lo.u32 a, a, {second[1]}; and.b32 $2, a, {MASK:#x};\n"
+        f"and.b32 a, $4, {third[0]:#x}; mul.lo.u32 a, a, {third[1]}; and.b32 $3, a, {MASK:#x}; }}",
+        [Int32] * 4,
+        [word],
+    )

@@ -18,7 +18,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import activations, gemv, ptx
+from dsv4chat.kernels.cute import activations, gemv, one_row, ptx
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 STAGES_DOWN = 3  # beside the hidden layers of all picks
@@ -79,6 +79,8 @@ def enter(
     inner: Int32,
     k: Int32,
     wk_bits: Int32,
+    portion: Int32,
+    rest: Int32,
     settled: Int32,
     limit: Float32,
     slot: Int32,
@@ -122,10 +124,32 @@ def enter(
         values = [sums[i] * held[i // 2] for i in range(4)]
         _store_hidden(hidden, weights, slot, inner, tile * 8 + g, t * 2, rows, limit, values)
 
-    work = gemv.Work((inner + 7) >> 3, units, k, wk_bits, block=block, blocks=blocks)
-    gemv.walk(
-        fmt, exact, fmt.stages, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes, rows
-    )
+    if rows == 1:
+        run = one_row.run_of(block, portion, rest, Int32(0), units, k)
+
+        def hold_row(tile: Any, row: Any) -> Any:
+            number = expert * factors_expert + cutlass.min(tile * 8 + (row & 7), inner - 1)
+            return gemv.load_factor(factors, number + (row >> 3) * up)
+
+        def store_row(tile: Any, row: Any, total: Any, held: Any) -> None:
+            own = total * held
+            other = cute.arch.shuffle_sync_bfly(own, 8)
+            there = run.holds(tile) & (row < 8)
+            column = ptx.pick(there, Int32(0), rows)
+            _store_hidden(
+                hidden, weights, slot, inner, tile * 8 + row, column, rows, limit, [own, own, other, other]
+            )
+
+        one_row.walk(
+            fmt, exact, fmt.stages, locate, begin, hold_row, None, store_row, run, shared, x_shared,
+            x_shared + x_row_bytes,
+        )  # fmt: skip
+    else:
+        work = gemv.Work((inner + 7) >> 3, units, k, wk_bits, block=block, blocks=blocks)
+        gemv.walk(
+            fmt, exact, fmt.stages, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes,
+            rows,
+        )  # fmt: skip
 
 
 @cute.kernel
@@ -150,6 +174,8 @@ def _gate_up_kernel(
     inner: Int32,
     k: Int32,
     wk_bits: Int32,
+    portion: Int32,
+    rest: Int32,
     settled: Int32,
     limit: Float32,
 ):
@@ -157,8 +183,8 @@ def _gate_up_kernel(
     blocks, _, _ = cute.arch.grid_dim()
     enter(
         fmt, exact, x, hidden, ids, weights, codes, scales, factors, codes_expert, scales_expert,
-        factors_expert, up, x_kind, x_stride, rows, picks, inner, k, wk_bits, settled, limit, slot, block,
-        blocks,
+        factors_expert, up, x_kind, x_stride, rows, picks, inner, k, wk_bits, portion, rest, settled, limit,
+        slot, block, blocks,
     )  # fmt: skip
 
 
@@ -184,24 +210,17 @@ def gate_up(
     inner: Int32,
     k: Int32,
     wk_bits: Int32,
+    portion: Int32,
+    rest: Int32,
     settled: Int32,
     limit: Float32,
 ):
     _gate_up_kernel(
         fmt, exact, x, hidden, ids, weights, codes, scales, factors, codes_expert, scales_expert,
-        factors_expert, up, x_kind, x_stride, rows, picks, inner, k, wk_bits, settled, limit,
+        factors_expert, up, x_kind, x_stride, rows, picks, inner, k, wk_bits, portion, rest, settled, limit,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=fmt.blocks, preferred_smem_carveout=100
     )  # fmt: skip
-
-
-@cute.jit
-def _store_sum(out: Int64, token: Int32, d: Int32, row: Int32, column: Int32, sums: list[Float32]):
-    """Rows `row` and row + 8 of the sum, held by the lanes of column 0."""
-    for i in cutlass.range_constexpr(2):
-        here = row + 8 * i
-        if (here < d) & (column == 0):
-            ptx.store_f32(out + (token.to(Int64) * d.to(Int64) + here.to(Int64)) * 4, sums[2 * i])
 
 
 @cute.jit
@@ -230,7 +249,10 @@ def _down_kernel(
     picks: Int32,
     d: Int32,
     k: Int32,
-    wk_bits: Int32,
+    portion: Int32,
+    rest: Int32,
+    split: Int32,
+    add_stride: Int32,
     pick_factor: Int32,
     ahead_lines: Int32,
     settled: Int32,
@@ -238,8 +260,6 @@ def _down_kernel(
     _, token, _ = cute.arch.block_idx()
     tid, _, _ = cute.arch.thread_idx()
     lane = tid & 31
-    g = lane >> 2
-    t = lane & 3
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
     experts_at = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES_DOWN * STAGE_BYTES
     x_shared = experts_at + MOST_PICKS * 8
@@ -281,34 +301,29 @@ def _down_kernel(
         gemv.prefetch(ahead, ahead_lines, token * blocks + block, tokens * blocks)
         cute.arch.sync_threads()
 
-    def hold(tile: Any) -> Any:
-        row = tile * 16 + g
-        there = (add != 0).to(Int32)
-        two = [cutlass.min(row, d - 1), cutlass.min(row + 8, d - 1)]
-        return [ptx.load_f32_if(add + (token * d + number).to(Int64) * 4, there) for number in two]
-
     def factor(unit: Any) -> Any:
         return ptx.shared_load_f32(experts_at + (MOST_PICKS + pick_of(unit)) * 4)
 
-    def store(tile: Any, sums: Any, held: Any) -> None:
-        _store_sum(out, token, d, tile * 16 + g, t * 2, [sums[i] + held[i // 2] for i in range(4)])
+    block, _, _ = cute.arch.block_idx()
+    run = one_row.run_of(block, portion, rest, split, units * picks, k, units, pick_of)
 
-    work = gemv.Work((d + 15) >> 4, units * picks, k, wk_bits, units, pick_of)
-    gemv.walk(
-        fmt,
-        exact,
-        STAGES_DOWN,
-        locate,
-        begin,
-        hold,
-        factor,
-        store,
-        work,
-        shared,
-        x_shared,
-        Int32(0),
-        Int32(1),
-    )
+    def hold(tile: Any, row: Any) -> Any:
+        number = cutlass.min(tile * 16 + row, d - 1)
+        there = (add != 0) & run.begun(tile)
+        at = add + (token * d + number).to(Int64) * 4
+        first = ptx.load_f32_if(at, there.to(Int32))
+        return first + ptx.load_f32_if(at + add_stride.to(Int64) * 4, (there & (add_stride != 0)).to(Int32))
+
+    def store(tile: Any, row: Any, total: Any, held: Any) -> None:
+        number = tile * 16 + row
+        there = run.holds(tile) & (number < d)
+        at = out + (token * d + number).to(Int64) * 4
+        one_row.store_part(run, split, tile, there, at, d, total + held)
+
+    one_row.walk(
+        fmt, exact, STAGES_DOWN, locate, begin, hold, factor, store, run, shared, x_shared,
+        x_shared + x_row_bytes * picks,
+    )  # fmt: skip
 
 
 @cute.jit
@@ -328,14 +343,17 @@ def down(
     picks: Int32,
     d: Int32,
     k: Int32,
-    wk_bits: Int32,
+    portion: Int32,
+    rest: Int32,
+    split: Int32,
+    add_stride: Int32,
     pick_factor: Int32,
     ahead_lines: Int32,
     settled: Int32,
 ):
     _down_kernel(
         fmt, exact, hidden, out, add, ids, codes, scales, factors, codes_expert, scales_expert, ahead, picks,
-        d, k, wk_bits, pick_factor, ahead_lines, settled,
+        d, k, portion, rest, split, add_stride, pick_factor, ahead_lines, settled,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
     )  # fmt: skip

@@ -82,19 +82,19 @@ def _ask(
     unit = place[1]
     if tile < work.tiles:
         inside = work.inside(unit)
-        copy_unit(fmt, exact, _all(at, 5), lane, slot, inside, work.k)
+        copy_unit(fmt, exact, values_of(at, 5), lane, slot, inside, work.k)
         wk = Int32(1) << work.wk_bits
         following = unit + wk
         if following >= work.units:
             following = kw
             tile = tile + step
             if tile < work.tiles:
-                _put(at, locate(tile, following))
+                put(at, locate(tile, following))
         elif cutlass.const_expr(work.pick_of is not None) and inside + wk >= work.row_units:
-            _put(at, locate(tile, following))
+            put(at, locate(tile, following))
         else:
             codes = wide(wk * 128)
-            _put(at, [at[i] + codes for i in range(4)] + [at[4] + wide(wk * fmt.scale_bytes)])
+            put(at, [at[i] + codes for i in range(4)] + [at[4] + wide(wk * fmt.scale_bytes)])
         place[0] = tile
         place[1] = following
     cute.arch.cp_async_commit_group()
@@ -134,9 +134,9 @@ def walk(
     step = blocks * at_once
     at = cute.make_rmem_tensor((5,), Int64)
     place = cute.make_rmem_tensor((2,), Int32)
-    _put(place, [block * at_once + group, kw])
+    put(place, [block * at_once + group, kw])
     if place[0] < work.tiles:
-        _put(at, locate(place[0], kw))
+        put(at, locate(place[0], kw))
     for slot in cutlass.range(stages - 1, unroll=1):
         _ask(fmt, exact, locate, lane, at, place, work, slot, kw, step)
     begin()
@@ -160,7 +160,7 @@ def walk(
                 if cutlass.const_expr(factor is not None):
                     times = factor(unit)
                     products = [value * times for value in products]
-                _put(sums, [sums[i] + products[i] for i in range(4)])
+                put(sums, [sums[i] + products[i] for i in range(4)])
                 free = slot
                 slot = slot + 1
                 if slot == stages:
@@ -168,14 +168,14 @@ def walk(
         if wk > 1:
             # Only the warps that share a tile wait for each other: barrier 0 is the block's.
             cute.arch.barrier(barrier_id=1 + group, number_of_threads=wk * 32)
-            ptx.shared_store_f32x4(shared + tid * 16, _all(sums, 4))
+            ptx.shared_store_f32x4(shared + tid * 16, values_of(sums, 4))
             cute.arch.barrier(barrier_id=1 + group, number_of_threads=wk * 32)
             if kw == 0:
                 for other in cutlass.range(1, wk, unroll=1):
                     more = ptx.shared_load_f32x4(shared + (tid + other * 32) * 16)
-                    _put(sums, [sums[i] + more[i] for i in range(4)])
+                    put(sums, [sums[i] + more[i] for i in range(4)])
         if (kw == 0) & (tile < work.tiles):
-            store(tile, _all(sums, 4), held)
+            store(tile, values_of(sums, 4), held)
 
 
 @cute.jit
@@ -186,14 +186,15 @@ def prefetch(start: Int64, lines: Int32, block: Int32, blocks: Int32):
         ptx.prefetch(start + wide(line * LINE_BYTES))
 
 
-def _put(registers: Any, values: Sequence[Any]) -> int:
+def put(registers: Any, values: Sequence[Any]) -> int:
     """Write values into a register tensor; returns how many."""
     for i, value in enumerate(values):
         registers[i] = value
     return len(values)
 
 
-def _all(registers: Any, count: int) -> list[Any]:
+def values_of(registers: Any, count: int) -> list[Any]:
+    """The first `count` registers."""
     return [registers[i] for i in range(count)]
 
 

@@ -3,6 +3,11 @@ matrix, its own part of x and of out (grouped projections).
 
 settle: the next kernel starts only when all before this one are complete, so that it need not wait for what
 they made. Else it starts at once.
+
+One row of activations goes by `one_row`: a block of a slot has `portion` tiles, of the first `rest` blocks
+one more; with split those are units, and the result comes in two parts, the second out_stride behind the
+first.
+More rows go by `gemv`, with wk_bits.
 """
 
 from typing import Any
@@ -11,7 +16,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import activations, gemv, ptx
+from dsv4chat.kernels.cute import activations, gemv, one_row, ptx
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 
@@ -48,6 +53,9 @@ def product(
     rows: Int32,
     k: Int32,
     wk_bits: Int32,
+    portion: Int32,
+    rest: Int32,
+    split: Int32,
     ahead_lines: Int32,
     also_lines: Int32,
     settle: Int32,
@@ -98,10 +106,27 @@ def product(
         here = out + first.to(Int64) * 4
         _store(here, out_stride, tile * 16 + g, matrix_rows, t * 2, rows, values)
 
-    work = gemv.Work((matrix_rows + 15) >> 4, units, k, wk_bits, block=block, blocks=blocks)
-    gemv.walk(
-        fmt, exact, fmt.stages, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes, rows
-    )
+    if rows == 1:
+        run = one_row.run_of(block, portion, rest, split, units, k)
+
+        def hold_row(tile: Any, row: Any) -> Any:
+            return gemv.load_factor(factors, first + cutlass.min(tile * 16 + row, matrix_rows - 1))
+
+        def store_row(tile: Any, row: Any, total: Any, held: Any) -> None:
+            here = out + (first + tile * 16 + row).to(Int64) * 4
+            there = run.holds(tile) & (tile * 16 + row < matrix_rows)
+            one_row.store_part(run, split, tile, there, here, out_stride, total * held)
+
+        one_row.walk(
+            fmt, exact, fmt.stages, locate, begin, hold_row, None, store_row, run, shared, x_shared,
+            x_shared + x_row_bytes,
+        )  # fmt: skip
+    else:
+        work = gemv.Work((matrix_rows + 15) >> 4, units, k, wk_bits, block=block, blocks=blocks)
+        gemv.walk(
+            fmt, exact, fmt.stages, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes,
+            rows,
+        )  # fmt: skip
 
 
 @cute.kernel
@@ -125,6 +150,9 @@ def _kernel(
     rows: Int32,
     k: Int32,
     wk_bits: Int32,
+    portion: Int32,
+    rest: Int32,
+    split: Int32,
     ahead_lines: Int32,
     also_lines: Int32,
     settle: Int32,
@@ -133,8 +161,8 @@ def _kernel(
     blocks, _, _ = cute.arch.grid_dim()
     product(
         fmt, exact, x, out, codes, scales, factors, codes_slot, scales_slot, ahead, also_ahead, x_kind,
-        x_stride, x_slot, out_stride, matrix_rows, rows, k, wk_bits, ahead_lines, also_lines, settle, slot,
-        block, blocks,
+        x_stride, x_slot, out_stride, matrix_rows, rows, k, wk_bits, portion, rest, split, ahead_lines,
+        also_lines, settle, slot, block, blocks,
     )  # fmt: skip
 
 
@@ -159,13 +187,17 @@ def linear(
     rows: Int32,
     k: Int32,
     wk_bits: Int32,
+    portion: Int32,
+    rest: Int32,
+    split: Int32,
     ahead_lines: Int32,
     also_lines: Int32,
     settle: Int32,
 ):
     _kernel(
         fmt, exact, x, out, codes, scales, factors, codes_slot, scales_slot, ahead, also_ahead, x_kind,
-        x_stride, x_slot, out_stride, matrix_rows, rows, k, wk_bits, ahead_lines, also_lines, settle,
+        x_stride, x_slot, out_stride, matrix_rows, rows, k, wk_bits, portion, rest, split, ahead_lines,
+        also_lines, settle,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=fmt.blocks, preferred_smem_carveout=100
     )  # fmt: skip

@@ -34,9 +34,13 @@ def _kernel(
     k: Int32,
     matrix_rows: Int32,
     wk_bits: Int32,
+    portion: Int32,
+    rest: Int32,
     first_blocks: Int32,
     other_rows: Int32,
     other_wk_bits: Int32,
+    other_portion: Int32,
+    other_rest: Int32,
     ahead_lines: Int32,
     also_lines: Int32,
 ):
@@ -46,14 +50,14 @@ def _kernel(
     if block < first_blocks:
         product(
             fmt, True, x, out, codes, scales, factors, none, none, ahead, also_ahead, x_kind, x_stride, zero,
-            matrix_rows, matrix_rows, rows, k, wk_bits, ahead_lines, also_lines, zero, zero, block,
-            first_blocks,
+            matrix_rows, matrix_rows, rows, k, wk_bits, portion, rest, zero, ahead_lines,
+            also_lines, zero, zero, block, first_blocks,
         )  # fmt: skip
     else:
         product(
             BF16, True, x, other_out, other_codes, none, none, none, none, none, none, x_kind, x_stride, zero,
-            other_rows, other_rows, rows, k, other_wk_bits, zero, zero, zero, zero, block - first_blocks,
-            blocks - first_blocks,
+            other_rows, other_rows, rows, k, other_wk_bits, other_portion, other_rest, zero, zero,
+            zero, zero, zero, block - first_blocks, blocks - first_blocks,
         )  # fmt: skip
 
 
@@ -75,15 +79,20 @@ def pair(
     k: Int32,
     matrix_rows: Int32,
     wk_bits: Int32,
+    portion: Int32,
+    rest: Int32,
     first_blocks: Int32,
     other_rows: Int32,
     other_wk_bits: Int32,
+    other_portion: Int32,
+    other_rest: Int32,
     ahead_lines: Int32,
     also_lines: Int32,
 ):
     _kernel(
         fmt, x, out, codes, scales, factors, other_out, other_codes, ahead, also_ahead, x_kind, x_stride,
-        rows, k, matrix_rows, wk_bits, first_blocks, other_rows, other_wk_bits, ahead_lines, also_lines,
+        rows, k, matrix_rows, wk_bits, portion, rest, first_blocks, other_rows, other_wk_bits,
+        other_portion, other_rest, ahead_lines, also_lines,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
     )  # fmt: skip
@@ -105,9 +114,13 @@ def _router_kernel(
     k: Int32,
     router_rows: Int32,
     router_wk_bits: Int32,
+    router_portion: Int32,
+    router_rest: Int32,
     router_blocks: Int32,
     inner: Int32,
     wk_bits: Int32,
+    portion: Int32,
+    rest: Int32,
     limit: Float32,
 ):
     block, _, _ = cute.arch.block_idx()
@@ -116,12 +129,13 @@ def _router_kernel(
     if block < router_blocks:
         product(
             BF16, True, x, logits, router_codes, none, none, none, none, none, none, x_kind, x_stride, zero,
-            router_rows, router_rows, rows, k, router_wk_bits, zero, zero, zero, zero, block, router_blocks,
+            router_rows, router_rows, rows, k, router_wk_bits, router_portion, router_rest, zero, zero,
+            zero, zero, zero, block, router_blocks,
         )  # fmt: skip
     else:
         enter(
             fmt, True, x, hidden, none, none, codes, scales, factors, none, none, zero, inner, x_kind,
-            x_stride, rows, one, inner, k, wk_bits, zero, limit, zero, block - router_blocks,
+            x_stride, rows, one, inner, k, wk_bits, portion, rest, zero, limit, zero, block - router_blocks,
             blocks - router_blocks,
         )  # fmt: skip
 
@@ -142,14 +156,18 @@ def router(
     k: Int32,
     router_rows: Int32,
     router_wk_bits: Int32,
+    router_portion: Int32,
+    router_rest: Int32,
     router_blocks: Int32,
     inner: Int32,
     wk_bits: Int32,
+    portion: Int32,
+    rest: Int32,
     limit: Float32,
 ):
     _router_kernel(
         fmt, x, logits, router_codes, hidden, codes, scales, factors, x_kind, x_stride, rows, k, router_rows,
-        router_wk_bits, router_blocks, inner, wk_bits, limit,
+        router_wk_bits, router_portion, router_rest, router_blocks, inner, wk_bits, portion, rest, limit,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
     )  # fmt: skip

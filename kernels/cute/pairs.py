@@ -13,6 +13,7 @@ from dsv4chat.kernels.cute.products import (
     MOST_ROWS,
     THREADS,
     Experts,
+    Portions,
     launch_linear,
     prefetched,
     shared_bytes,
@@ -50,13 +51,17 @@ class Pair:
         share = max(1, round(resident * first.nbytes / (first.nbytes + other.nbytes)))
         blocks, wk_bits = shared_out(share, -(-first.rows // 16), first.units)
         more, other_wk_bits = shared_out(max(1, resident - blocks), -(-other.rows // 16), other.units)
+        own = Portions.of(share, -(-first.rows // 16), first.units)
+        others = Portions.of(max(1, resident - own.blocks), -(-other.rows // 16), other.units)
+        if n == 1:
+            blocks, more = own.blocks, others.blocks
         addresses, lines = prefetched(ahead)
         arguments = [
             address(x), address(outs[0]), address(first.codes), address(first.scales),
             address(first.factors), address(outs[1]), address(other.codes), *addresses,
             Number(KINDS[x.dtype]), Number(x.stride(0)), Number(n), Number(first.columns),
-            Number(first.rows), Number(wk_bits), Number(blocks), Number(other.rows),
-            Number(other_wk_bits), *lines,
+            Number(first.rows), Number(wk_bits), *own.numbers, Number(blocks), Number(other.rows),
+            Number(other_wk_bits), *others.numbers, *lines,
         ]  # fmt: skip
         self.machine.launch(f"pair_{first.format}", (blocks + more, 1), THREADS, shared, arguments)
         return outs[0], outs[1]
@@ -86,11 +91,16 @@ class RouterAndShared:
         share = max(1, round(resident * router.nbytes / (router.nbytes + matrix.nbytes)))
         blocks, router_wk_bits = shared_out(max(share, ROUTER_BLOCKS), -(-router.rows // 16), router.units)
         more, wk_bits = shared_out(max(1, resident - blocks), -(-inner // 8), matrix.units)
+        own = Portions.of(max(share, ROUTER_BLOCKS), -(-router.rows // 16), router.units)
+        others = Portions.of(max(1, resident - own.blocks), -(-inner // 8), matrix.units)
+        if n == 1:
+            blocks, more = own.blocks, others.blocks
         arguments = [
             address(x), address(logits), address(router.codes), address(hidden), address(matrix.codes),
             address(matrix.scales), address(matrix.factors), Number(KINDS[x.dtype]), Number(x.stride(0)),
-            Number(n), Number(matrix.columns), Number(router.rows), Number(router_wk_bits), Number(blocks),
-            Number(inner), Number(wk_bits), Real(self.shared.limit),
+            Number(n), Number(matrix.columns), Number(router.rows), Number(router_wk_bits),
+            *own.numbers, Number(blocks), Number(inner), Number(wk_bits), *others.numbers,
+            Real(self.shared.limit),
         ]  # fmt: skip
         self.machine.launch(f"router_{matrix.format}", (blocks + more, 1), THREADS, bytes_needed, arguments)
         return logits, hidden

@@ -5,6 +5,7 @@ multiplied as halves (as bfloat16 with bfloat16 weights); sums and results are f
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -27,13 +28,15 @@ LINE_BYTES = 128
 MOST_AHEAD = 1 << 22
 MOST_PICKS = 32
 PICK_BITS = 20
+ZEROS_BYTES = 512  # beside one row of activations with NVFP4
 PICKS_BYTES = 8 * MOST_PICKS  # in which `down` keeps the picks' experts and factors
 KINDS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2}
 
 
 def shared_bytes(format: str, units: int, rows: int) -> int:
     """Shared memory of a block: the sums, the stages, and `rows` rows of activations."""
-    return SUMS_BYTES + WARPS * STAGES[format] * STAGE_BYTES + rows * (units * UNIT[format] * 2 + 64)
+    zeros = ZEROS_BYTES if rows == 1 and format == "nvfp4" else 0
+    return SUMS_BYTES + WARPS * STAGES[format] * STAGE_BYTES + rows * (units * UNIT[format] * 2 + 64) + zeros
 
 
 def split(machine: Machine, tiles: int, units: int, slots: int, shared: int, most: int) -> tuple[int, int]:
@@ -59,6 +62,31 @@ def shared_out(blocks: int, tiles: int, units: int) -> tuple[int, int]:
     return best[1], best[2]
 
 
+@dataclass(frozen=True)
+class Portions:
+    """How blocks share the tiles of a matrix when there is one row of activations: `portion` each, of the
+    first `rest` blocks one more; cut: units instead of tiles, so that a result comes in two parts.
+    """
+
+    blocks: int
+    portion: int
+    rest: int
+    cut: bool = False
+
+    @staticmethod
+    def of(blocks: int, tiles: int, units: int, cut: bool = False) -> "Portions":
+        """For up to `blocks` blocks; cut: whether that is allowed, where whole tiles come out uneven."""
+        blocks = min(blocks, tiles)
+        if cut and tiles % blocks:
+            return Portions(blocks, *divmod(tiles * units, blocks), cut=True)
+        return Portions(blocks, *divmod(tiles, blocks))
+
+    @property
+    def numbers(self) -> list[Number]:
+        """As a kernel's arguments."""
+        return [Number(self.portion), Number(self.rest)]
+
+
 class Linear:
     """`step_operations.Linear`: one launch for each part."""
 
@@ -75,7 +103,11 @@ class Linear:
         out: Tensor | None = None,
         ahead: Sequence[Tensor] = (),
         settle: bool = False,
+        parts: bool = False,
     ) -> Tensor:
+        """parts: of one row the result may come as two, to be added up."""
+        if parts and out is None and x.shape[0] == 1 and len(self.parts) == 1:
+            return launch_in_parts(self.machine, self.parts[0], x, ahead, settle)
         out = x.new_empty((x.shape[0], self.rows), dtype=torch.float32) if out is None else out
         start = 0
         for part in self.parts:
@@ -113,6 +145,23 @@ def prefetched(tensors: Sequence[Tensor]) -> tuple[list[Address], list[Number]]:
     )
 
 
+def portions(machine: Machine, matrix: Matrix, slots: int = 1, cut: bool = False) -> Portions:
+    """For one row of activations with each of `slots` matrices."""
+    shared = shared_bytes(matrix.format, matrix.units, 1)
+    blocks = max(1, machine.blocks_at_once(shared, BLOCKS[matrix.format]) // slots)
+    return Portions.of(blocks, -(-matrix.rows // 16), matrix.units, cut)
+
+
+def launch_in_parts(
+    machine: Machine, matrix: Matrix, x: Tensor, ahead: Sequence[Tensor] = (), settle: bool = False
+) -> Tensor:
+    """x (1, columns) -> (1, rows) or (2, rows) float32, to be added up: all blocks work to the end."""
+    count = 2 if portions(machine, matrix, cut=True).cut else 1
+    out = x.new_empty((count, matrix.rows), dtype=torch.float32)
+    launch_linear(machine, matrix, x, out, slots=1, ahead=ahead, settle=settle)
+    return out
+
+
 def launch_linear(
     machine: Machine,
     matrix: Matrix,
@@ -122,7 +171,9 @@ def launch_linear(
     ahead: Sequence[Tensor] = (),
     settle: bool = False,
 ) -> None:
-    """out (n, slots * rows), unit stride along a row; x (n, slots * columns); ahead: up to two tensors."""
+    """out (n, slots * rows), unit stride along a row; x (n, slots * columns); ahead: up to two tensors. With
+    one row of x, out may be the two rows of `launch_in_parts`.
+    """
     addresses, lines = prefetched(ahead)
     x = x if x.stride(-1) == 1 else x.contiguous()
     tiles = -(-matrix.rows // 16)
@@ -131,15 +182,17 @@ def launch_linear(
         rows = min(most, x.shape[0] - first)
         shared = shared_bytes(matrix.format, matrix.units, rows)
         blocks, wk_bits = split(machine, tiles, matrix.units, slots, shared, BLOCKS[matrix.format])
+        share = portions(machine, matrix, slots, cut=out.shape[0] > x.shape[0])
         arguments = [
             address(x[first:]), address(out[first:]),
             address(matrix.codes), address(matrix.scales), address(matrix.factors),
             Address(matrix.codes_bytes), Address(matrix.scales_bytes), *addresses,
             Number(KINDS[x.dtype]), Number(x.stride(0)), Number(matrix.columns), Number(out.stride(0)),
-            Number(matrix.rows), Number(rows), Number(matrix.columns), Number(wk_bits), *lines,
-            Number(settle),
+            Number(matrix.rows), Number(rows), Number(matrix.columns), Number(wk_bits), *share.numbers,
+            Number(share.cut), *lines, Number(settle),
         ]  # fmt: skip
-        machine.launch(matrix.kernel("linear"), (blocks, slots), THREADS, shared, arguments)
+        grid = (share.blocks if rows == 1 else blocks, slots)
+        machine.launch(matrix.kernel("linear"), grid, THREADS, shared, arguments)
 
 
 class Experts:
@@ -162,14 +215,16 @@ class Experts:
         out: Tensor | None = None,
         ahead: Tensor | None = None,
         settled: bool = False,
+        parts: bool = False,
     ) -> Tensor:
+        """add: (n, d), of one row perhaps in two parts; parts: as in `Linear`."""
         n, picks = x.shape[0], 1 if ids is None else ids.shape[1]
         hidden = x.new_empty((n * picks, self.inner), dtype=torch.float16)
-        if out is None:
-            out = x.new_empty((n, self.down.rows), dtype=torch.float32)
         if ids is None:
             self._shared_in(x, hidden)
-            self.leave(hidden, out)
+            if out is None:
+                out = x.new_empty((n, self.down.rows), dtype=torch.float32)
+            launch_linear(self.machine, self.down, hidden, out, slots=1, settle=True)
             return out if add is None else out.add_(add)
         self.enter(x, hidden, ids, weights, rows=1, picks=picks, settled=settled)
         matrix = self.down
@@ -179,22 +234,31 @@ class Experts:
             + WARPS * STAGES_DOWN * STAGE_BYTES
             + PICKS_BYTES
             + picks * matrix.units * UNIT[matrix.format] * 2
+            + ZEROS_BYTES
         )
-        blocks, wk_bits = split(self.machine, -(-matrix.rows // 16), units, n, shared, BLOCKS_DOWN)
+        most = max(1, self.machine.blocks_at_once(shared, BLOCKS_DOWN) // n)
+        share = Portions.of(most, -(-matrix.rows // 16), units, cut=parts and n == 1 and out is None)
+        if out is None:
+            out = x.new_empty((2 if share.cut else n, matrix.rows), dtype=torch.float32)
+        add_stride = matrix.rows if add is not None and add.shape[0] > n else 0
         arguments = [
             address(hidden), address(out), address(add), address(ids),
             address(matrix.codes), address(matrix.scales), address(self.down_factors),
             Address(matrix.codes_bytes), Address(matrix.scales_bytes), address(ahead),
-            Number(picks), Number(matrix.rows), Number(matrix.columns), Number(wk_bits),
-            Number(-(-(1 << PICK_BITS) // matrix.units)), Number(0 if ahead is None else _lines(ahead)),
-            Number(settled),
+            Number(picks), Number(matrix.rows), Number(matrix.columns), *share.numbers, Number(share.cut),
+            Number(add_stride), Number(-(-(1 << PICK_BITS) // matrix.units)),
+            Number(0 if ahead is None else _lines(ahead)), Number(settled),
         ]  # fmt: skip
-        self.machine.launch(matrix.kernel("down"), (blocks, n), THREADS, shared, arguments)
+        self.machine.launch(matrix.kernel("down"), (share.blocks, n), THREADS, shared, arguments)
         return out
 
-    def leave(self, hidden: Tensor, out: Tensor) -> None:
-        """The shared expert's hidden layer (n, inner) to its result (n, d)."""
+    def leave(self, hidden: Tensor) -> Tensor:
+        """The shared expert's hidden layer (n, inner) to its result (n, d); one row perhaps in two parts."""
+        if hidden.shape[0] == 1:
+            return launch_in_parts(self.machine, self.down, hidden, settle=True)
+        out = torch.empty((hidden.shape[0], self.down.rows), dtype=torch.float32, device=hidden.device)
         launch_linear(self.machine, self.down, hidden, out, slots=1, settle=True)
+        return out
 
     def _shared_in(self, x: Tensor, hidden: Tensor) -> None:
         matrix = self.gate_up
@@ -221,15 +285,19 @@ class Experts:
         blocks, wk_bits = split(
             self.machine, -(-self.inner // 8), matrix.units, slots, shared, BLOCKS[matrix.format]
         )
+        most = max(1, self.machine.blocks_at_once(shared, BLOCKS[matrix.format]) // slots)
+        share = Portions.of(most, -(-self.inner // 8), matrix.units)
         arguments = [
             address(x), address(hidden), address(ids), address(weights),
             address(matrix.codes), address(matrix.scales), address(matrix.factors),
             Address(matrix.codes_bytes), Address(matrix.scales_bytes),
             Number(0 if matrix.factors is None else matrix.factors.shape[-1]), Number(self.inner),
             Number(KINDS[x.dtype]), Number(x.stride(0)), Number(rows), Number(picks),
-            Number(self.inner), Number(matrix.columns), Number(wk_bits), Number(settled), Real(self.limit),
+            Number(self.inner), Number(matrix.columns), Number(wk_bits), *share.numbers, Number(settled),
+            Real(self.limit),
         ]  # fmt: skip
-        self.machine.launch(matrix.kernel("gate_up"), (blocks, slots), THREADS, shared, arguments)
+        grid = (share.blocks if rows == 1 else blocks, slots)
+        self.machine.launch(matrix.kernel("gate_up"), grid, THREADS, shared, arguments)
 
 
 def one_factor_each(down: Matrix) -> bool:

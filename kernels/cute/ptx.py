@@ -188,6 +188,10 @@ def shared_load_32(address: Any) -> Any:
     return asm("ld.shared.b32 $0, [$1];", [Int32], [address], volatile=True)
 
 
+def shared_load_64(address: Any) -> Any:
+    return asm("ld.shared.v2.b32 {$0, $1}, [$2];", [Int32] * 2, [address], volatile=True)
+
+
 def shared_load_128(address: Any) -> Any:
     return asm("ld.shared.v4.b32 {$0, $1, $2, $3}, [$4];", [Int32] * 4, [address], volatile=True)
 

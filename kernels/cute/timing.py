@@ -149,7 +149,10 @@ def _linear(machine: Machine, s: Sizes, what: str, format: str, height: int, wid
     x = _x(rows, width, machine.device)
     outs = [torch.empty(rows, height, device=machine.device) for _ in calls]
     seconds = replay_seconds(
-        lambda: [call(x, out) for call, out in zip(calls, outs, strict=True)], len(calls)
+        lambda: [
+            call(x, parts=True) if rows == 1 else call(x, out) for call, out in zip(calls, outs, strict=True)
+        ],
+        len(calls),
     )
     one = matrices[0]
     return Timed(s.name, f"{what} {height} x {width}", one.kernel("linear"), one.nbytes, seconds, rows)
@@ -200,7 +203,11 @@ def _experts(machine: Machine, s: Sizes, rows: int) -> Iterator[Timed]:
     hidden = torch.empty(rows * s.picks, s.inner, dtype=torch.float16, device=machine.device)
     size = (one.nbytes + two.nbytes) // count * s.picks
     both = replay_seconds(
-        lambda: [call(x, i, weights, add, out) for i, out in zip(ids, outs, strict=True)], turns
+        lambda: [
+            call(x, i, weights, add, None if rows == 1 else out, parts=True)
+            for i, out in zip(ids, outs, strict=True)
+        ],
+        turns,
     )
 
     def enter_all() -> None:

@@ -93,7 +93,7 @@ def copy_unit(fmt: Format, exact: bool, at: Sequence[Any], lane: Lane, slot: Any
         ptx.copy_async_if(stage + 2048 + lane.lane * 4, at[4], (lane.lane < 2).to(Int32), 4)
 
 
-def _chunks(lane: Lane, stage: Any, chunk: int) -> tuple[Any, Any]:
+def chunks(lane: Lane, stage: Any, chunk: int) -> tuple[Any, Any]:
     """The four words of this lane's chunk in rows g and g + 8."""
     here = stage + lane.g * 128 + ((chunk * 4 + lane.t) ^ ((lane.g & 1) << 2)) * 16
     return ptx.shared_load_128(here), ptx.shared_load_128(here + 1024)
@@ -104,7 +104,7 @@ def _times_nvfp4(lane: Lane, stage: Any, x: Callable[[int], Any]) -> list[Any]:
     here = stage + 2048 + lane.g * 16 + lane.t * 4
     scales = [decode.nvfp4_scales(ptx.shared_load_32(here + high * 128)) for high in range(2)]
     for chunk in range(2):
-        low, high = _chunks(lane, stage, chunk)
+        low, high = chunks(lane, stage, chunk)
         for word in range(4):
             block = 2 * chunk + word // 2
             a_low = decode.nvfp4_word(low[word], scales[0][block])
@@ -120,7 +120,7 @@ def _times_fp8(lane: Lane, stage: Any, x: Callable[[int], Any]) -> list[Any]:
     sums = [[Float32(0.0)] * 4, [Float32(0.0)] * 4]
     factors = [ptx.shared_load_f32(stage + 2048 + 4 * high) for high in range(2)]
     for chunk in range(2):
-        low, high = _chunks(lane, stage, chunk)
+        low, high = chunks(lane, stage, chunk)
         for word in range(0, 4, 2):
             b = x(2 * chunk + word // 2)
             for half in range(2):
@@ -133,7 +133,7 @@ def _times_fp8(lane: Lane, stage: Any, x: Callable[[int], Any]) -> list[Any]:
 def _times_bf16(lane: Lane, stage: Any, x: Callable[[int], Any]) -> list[Any]:
     sums = [[Float32(0.0)] * 4, [Float32(0.0)] * 4]
     for chunk in range(2):
-        low, high = _chunks(lane, stage, chunk)
+        low, high = chunks(lane, stage, chunk)
         b = x(chunk)
         for half in range(2):
             a = [low[2 * half], high[2 * half], low[2 * half + 1], high[2 * half + 1]]

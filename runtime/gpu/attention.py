@@ -48,19 +48,27 @@ class StepAttention:
         self._by_storage: dict[type, tuple[CacheRows, Attend, Index | None]] = {}
 
     def forward(
-        self, x: Tensor, cache: LayerCache, now: Now, sections: Sections, ahead: Sequence[Tensor] = ()
+        self,
+        x: Tensor,
+        cache: LayerCache,
+        now: Now,
+        sections: Sections,
+        ahead: Sequence[Tensor] = (),
+        parts: bool = False,
     ) -> Tensor:
-        """x (1, hidden), normalised -> (1, hidden) float32. ahead: what is read after it."""
+        """x (1, hidden), normalised -> (1, hidden) float32; with parts perhaps two, to be added up. ahead: what
+        is read after it.
+        """
         rows, attend, index = self._for_storage(cache)
         moment = now.moment(self.ratio)
         stored = cache.keys or cache.blocks
-        parts = iter(self.inputs(x, [cache.ring] if stored is None else [cache.ring, stored.stored]))
-        low, kv = next(parts), next(parts)
+        inputs = iter(self.inputs(x, [cache.ring] if stored is None else [cache.ring, stored.stored]))
+        low, kv = next(inputs), next(inputs)
         sections.end("attention: input projections")
-        block = _open(next(parts), next(parts), cache.open_block, cache.blocks) if self.ratio else None
+        block = _open(next(inputs), next(inputs), cache.open_block, cache.blocks) if self.ratio else None
         key = None
         if self.weights.indexer is not None:
-            key = _open(next(parts), next(parts), cache.open_key, cache.keys)
+            key = _open(next(inputs), next(inputs), cache.open_key, cache.keys)
         low = rows(moment, low, kv, cache.ring, cache.values, block, key)
         sections.end("attention: cache rows")
         query, *index_query = self.queries(low)
@@ -69,13 +77,13 @@ class StepAttention:
         chosen = None
         if index is not None and cache.keys is not None and count > index.sizes.picks:
             keys = cache.keys.stored[:count]
-            chosen = index(index_query[0], next(parts), moment.rotation, now.position, keys)
+            chosen = index(index_query[0], next(inputs), moment.rotation, now.position, keys)
         sections.end("attention: indexer")
         blocks = None if cache.blocks is None or count == 0 else cache.blocks.stored[:count]
         out = attend(query, moment.rotation, now.position, cache.ring, blocks, chosen)
         sections.end("attention: softmax")
         low = self.wo_a(self._input(out, x))
-        result = self.wo_b(self._input(low, x), ahead=ahead, settle=True)
+        result = self.wo_b(self._input(low, x), ahead=ahead, settle=True, parts=parts)
         sections.end("attention: output projections")
         return result
 

@@ -1,6 +1,5 @@
 """One layer's mixture of experts for one token: `runtime.moe` in static shapes, the choice on the device."""
 
-import torch
 from torch import Tensor
 
 from dsv4chat.kernels.cute.operations import Operations
@@ -31,20 +30,20 @@ class StepMoE:
         self.router = operations.linear([router])
         self.together = operations.router_and_shared(router, self.shared)
 
-    def forward(self, x: Tensor, now: Now, sections: Sections, ahead: Tensor | None = None) -> Tensor:
-        """x (1, hidden), normalised -> (1, hidden) float32. ahead: what is read after it."""
+    def forward(
+        self, x: Tensor, now: Now, sections: Sections, ahead: Tensor | None = None, parts: bool = False
+    ) -> Tensor:
+        """x (1, hidden), normalised -> (1, hidden) float32; with parts perhaps two, to be added up. ahead: what
+        is read after it.
+        """
         together = self.together if self.router_type == x.dtype else None
         both = None if together is None else together(x)
         logits = self.router(x.to(self.router_type)) if both is None else both[0]
         sections.end("experts: router")
         ids, share = self.choice(logits, now.token)
         sections.end("experts: choice")
-        if together is None or both is None:
-            shared = self.shared(x)
-        else:
-            shared = x.new_empty(x.shape, dtype=torch.float32)
-            together.shared.leave(both[1], shared)
+        shared = self.shared(x) if together is None or both is None else together.shared.leave(both[1])
         sections.end("experts: shared")
-        result = self.routed(x, ids, share, shared, ahead=ahead, settled=self.shared.settles)
+        result = self.routed(x, ids, share, shared, ahead=ahead, settled=self.shared.settles, parts=parts)
         sections.end("experts: routed")
         return result

@@ -85,11 +85,13 @@ class DecodeStep:
             settled = number > 0 and self.layers[number - 1].moe.routed.settles
             streams, x, gates = layer.into_attention(streams, out, gates, peak, settled)
             sections.end("hyper-connections")
-            out = layer.attention.forward(x, layer_cache, now, sections, [layer.into_moe.fn])
+            out = layer.attention.forward(
+                x, layer_cache, now, sections, [layer.into_moe.fn], layer.into_moe.adds
+            )
             streams, x, gates = layer.into_moe(streams, out, gates, settled=layer.attention.wo_b.settles)
             sections.end("hyper-connections")
             following = self.layers[number + 1].into_attention if number + 1 < count else self.into_head
-            out = layer.moe.forward(x, now, sections, following.fn)
+            out = layer.moe.forward(x, now, sections, following.fn, following.adds)
         peak = residual[-1:] if peaks else None
         _, x, _ = self.into_head(streams, out, gates, peak, self.layers[-1].moe.routed.settles)
         (logits,) = self.lm_head(x)

@@ -37,6 +37,26 @@ def test_blocks_are_never_more_than_there_are(blocks, tiles):
     assert rounds * -(-28 // (1 << bits)) <= -(-tiles // used) * 28
 
 
+@pytest.mark.parametrize("blocks", [1, 24, 264])
+@pytest.mark.parametrize("tiles", [1, 16, 96, 256, 448, 4608])
+@pytest.mark.parametrize("units", [1, 4, 28, 72])
+@pytest.mark.parametrize("cut", [False, True])
+def test_one_row_is_shared_out_evenly(blocks, tiles, units, cut):
+    """Every unit is some block's, no block has none, and a tile is cut at most once."""
+    share = products.Portions.of(blocks, tiles, units, cut)
+    assert share.blocks == min(blocks, tiles)
+    assert share.portion >= 1
+    grain = 1 if share.cut else units
+    counts = [(share.portion + (block < share.rest)) * grain for block in range(share.blocks)]
+    assert sum(counts) == tiles * units
+    assert max(counts) - min(counts) <= grain
+    if share.cut:
+        assert cut
+        assert min(counts) >= units
+    else:
+        assert not cut or tiles % share.blocks == 0
+
+
 def test_a_large_matrix_fills_the_machine():
     blocks, _ = products.split(Machine(), 8080, 28, 1, 100_000, 2)
     assert blocks == 264

@@ -1,0 +1,275 @@
+"""The walk of `gemv` for one row of activations, where every warp counts and nothing waits for a tile's end.
+
+A block has a run of units, tile after tile, and its 8 warps take every eighth of them wherever a tile ends. A
+warp leaves its 16 sums of a tile in shared memory; the block adds them up once for TILES tiles. A run may
+begin and end within a tile (split): then the tile's result comes in two parts, that of the block which has
+its beginning and that of the next.
+
+NVFP4: what 8 columns of B are good for. Column n has x only where lane n % 4 holds its first (n < 4) or
+second block of 16 codes, zeros elsewhere; so each column of the product belongs to one block scale, which is
+applied to the sum instead of the codes: 8 multiplications a lane and unit instead of 64.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cutlass
+import cutlass.cute as cute
+from cutlass import Float32, Int32, Int64
+
+from dsv4chat.kernels.cute import decode, ptx
+from dsv4chat.kernels.cute.gemv import SUMS_BYTES, WARPS, put, values_of
+from dsv4chat.kernels.cute.units import NVFP4, STAGE_BYTES, TIMES, Lane, chunks, copy_unit, pieces, wide
+
+TILES = 8  # added up at a time
+WARP_BYTES = 16 * 4  # a warp's sums of a tile
+TILE_BYTES = WARPS * WARP_BYTES
+ZEROS_BYTES = 512  # as much as a unit's x
+
+
+@dataclass(frozen=True)
+class Run:
+    """A block's units, numbered tile after tile; all Int32 of the kernel.
+
+    units: of a tile; first, last: the run; k, row_units, pick_of: as in `gemv.Work`.
+    """
+
+    units: Any
+    first: Any
+    last: Any
+    k: Any
+    row_units: Any = None
+    pick_of: Any = None
+
+    def inside(self, unit: Any) -> Any:
+        """The unit's number within its row."""
+        return unit if self.pick_of is None else unit - self.pick_of(unit) * self.row_units
+
+    def holds(self, tile: Any) -> Any:
+        """Whether some of the tile, which is not before the run, is this block's."""
+        return tile * self.units < self.last
+
+    def begun(self, tile: Any) -> Any:
+        """Whether the tile's first unit is this block's."""
+        return tile * self.units >= self.first
+
+    def whole(self, tile: Any) -> Any:
+        """Whether the tile is this block's alone."""
+        return (tile * self.units >= self.first) & ((tile + 1) * self.units <= self.last)
+
+
+def run_of(block: Any, portion: Any, rest: Any, split: Any, units: Any, k: Any, *picks: Any) -> Run:
+    """Block number `block`: `portion` tiles, of the first `rest` blocks one more; with split, units."""
+    grain = ptx.pick(split == 0, units, Int32(1))
+    first = block * portion + cutlass.min(block, rest)
+    count = portion + (block < rest).to(Int32)
+    return Run(units, first * grain, (first + count) * grain, k, *picks)
+
+
+@cute.jit
+def _ask(
+    fmt: cutlass.Constexpr,
+    exact: cutlass.Constexpr,
+    locate: cutlass.Constexpr,
+    lane: cutlass.Constexpr,
+    at: cutlass.Constexpr,
+    place: cutlass.Constexpr,
+    run: cutlass.Constexpr,
+    slot: Int32,
+    hop: Int32,
+    hop_tiles: Int32,
+):
+    """Ask for the unit at `place` (tile, unit, units left) into stage `slot`, and go on to the warp's next.
+
+    at: where this lane's part of the row begins.
+    """
+    if place[2] > 0:
+        unit = place[1]
+        inside = run.inside(unit)
+        here = [at[i] + wide(inside) * 128 for i in range(4)] + [at[4] + wide(inside) * fmt.scale_bytes]
+        copy_unit(fmt, exact, here, lane, slot, inside, run.k)
+        tile = place[0] + hop_tiles
+        following = unit + hop
+        if following >= run.units:
+            following = following - run.units
+            tile = tile + 1
+        if tile != place[0]:
+            if place[2] > 1:
+                put(at, locate(tile, following - run.inside(following)))
+        elif cutlass.const_expr(run.pick_of is not None) and inside + WARPS >= run.row_units:
+            put(at, locate(tile, following - run.inside(following)))
+        place[0] = tile
+        place[1] = following
+        place[2] = place[2] - 1
+    cute.arch.cp_async_commit_group()
+
+
+@cute.jit
+def walk(
+    fmt: cutlass.Constexpr,
+    exact: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    locate: cutlass.Constexpr,
+    begin: cutlass.Constexpr,
+    hold: cutlass.Constexpr,
+    factor: cutlass.Constexpr,
+    store: cutlass.Constexpr,
+    run: cutlass.Constexpr,
+    shared: Int32,
+    x_shared: Int32,
+    zeros: Int32,
+):
+    """Go through the run. begin, factor: as in `gemv.walk`; locate(tile, unit), for the first unit of a row:
+    where this lane's part of the row begins; hold(tile, row): what `store` will need for a row of a tile;
+    store(tile, row, sum, held): called by half the block, of each warp all lanes.
+
+    zeros: where ZEROS_BYTES of shared memory are free (NVFP4).
+    """
+    tid, _, _ = cute.arch.thread_idx()
+    warp = cute.arch.make_warp_uniform(tid >> 5)
+    lane = Lane(tid & 31, (tid & 31) >> 2, tid & 3, shared + SUMS_BYTES + warp * (stages * STAGE_BYTES))
+    units = run.units
+    hop_tiles = Int32(WARPS) // units
+    hop = WARPS - hop_tiles * units
+    start = run.first + warp
+    tile = start // units
+    unit = start - tile * units
+    at = cute.make_rmem_tensor((5,), Int64)
+    place = cute.make_rmem_tensor((3,), Int32)
+    put(place, [tile, unit, (cutlass.max(run.last - start, 0) + (WARPS - 1)) >> 3])
+    if place[2] > 0:
+        put(at, locate(tile, unit - run.inside(unit)))
+    for slot in cutlass.range(stages - 1, unroll=1):
+        _ask(fmt, exact, locate, lane, at, place, run, slot, hop, hop_tiles)
+    nothing = [Float32(0.0)] * 4
+    ptx.shared_store_f32x4(shared + tid * 16, nothing)
+    if cutlass.const_expr(fmt is NVFP4) and tid < ZEROS_BYTES // 16:
+        ptx.shared_store_f32x4(zeros + tid * 16, nothing)
+    begin()
+    x = _columns(fmt, lane, x_shared, zeros)
+    sums = cute.make_rmem_tensor((4,), Float32)
+    sums.fill(0.0)
+    slot = Int32(0)
+    free = Int32(stages - 1)
+    row = tid & 15
+    for some in cutlass.range(run.first // units, (run.last + units - 1) // units, TILES, unroll=1):
+        own = some + (tid >> 4)
+        held = hold(own, row)
+        stop = cutlass.min(run.last, (some + TILES) * units)
+        for _ in cutlass.range(start, stop, WARPS, unroll=1):
+            cute.arch.cp_async_wait_group(stages - 2)
+            cute.arch.sync_warp()
+            _ask(fmt, exact, locate, lane, at, place, run, free, hop, hop_tiles)
+            products = _products(fmt, lane, lane.ring + slot * STAGE_BYTES, x, unit)
+            if cutlass.const_expr(factor is not None):
+                times = factor(unit)
+                products = [value * times for value in products]
+            put(sums, [sums[i] + products[i] for i in range(4)])
+            free = slot
+            slot = slot + 1
+            if slot == stages:
+                slot = Int32(0)
+            here = tile
+            tile = tile + hop_tiles
+            unit = unit + hop
+            if unit >= units:
+                unit = unit - units
+                tile = tile + 1
+            if tile != here:
+                place_of = shared + (here - some) * TILE_BYTES + warp * WARP_BYTES
+                _leave(fmt, values_of(sums, 4), lane, place_of)
+                sums.fill(0.0)
+        start = start + ((cutlass.max(stop - start, 0) + (WARPS - 1)) & -WARPS)
+        cute.arch.sync_threads()
+        if tid < TILES * 16:
+            mine = shared + (tid >> 4) * TILE_BYTES + row * 4
+            total = Float32(0.0)
+            for other in cutlass.range_constexpr(WARPS):
+                total = total + ptx.shared_load_f32(mine + other * WARP_BYTES)
+            store(own, row, total * unscaled(fmt), held)
+        if stop < run.last:
+            # A tile of fewer than 8 units leaves some warps' places as they are.
+            cute.arch.sync_threads()
+            ptx.shared_store_f32x4(shared + tid * 16, nothing)
+            cute.arch.sync_threads()
+
+
+@cute.jit
+def store_part(
+    run: cutlass.Constexpr, split: Int32, tile: Int32, there: Any, at: Int64, stride: Int32, value: Float32
+):
+    """A row's sum, `there` or nothing; of a tile that is not cut the other part is zero."""
+    if there:
+        begun = run.begun(tile)
+        part = at + wide(ptx.pick(begun, Int32(0), stride)) * 4
+        ptx.store_f32(part, value)
+        if (split != 0) & run.whole(tile):
+            ptx.store_f32(at + wide(stride) * 4, Float32(0.0))
+
+
+def unscaled(fmt: Any) -> float:
+    """What sums here are multiplied by in the end: codes and block scales are halves of small powers."""
+    return decode.ONE_ROW_UNSCALE if fmt is NVFP4 else 1.0
+
+
+def _columns(fmt: Any, lane: Lane, x: Any, zeros: Any) -> list[Any]:
+    """Where a lane's part of B begins, and how far it moves with a unit: x, or zeros that stay; of NVFP4 for
+    first and for second blocks.
+    """
+    own = x + lane.t * 16
+    if fmt is not NVFP4:
+        return [own]
+    first, second = lane.g == lane.t, lane.g == lane.t + 4
+    moves = fmt.unit * 2
+    return [
+        ptx.pick(first, own, zeros),
+        ptx.pick(first, Int32(moves), Int32(0)),
+        ptx.pick(second, own, zeros),
+        ptx.pick(second, Int32(moves), Int32(0)),
+    ]
+
+
+def _products(fmt: Any, lane: Lane, stage: Any, x: list[Any], unit: Any) -> list[Any]:
+    """A unit's four sums of this lane."""
+    if fmt is not NVFP4:
+        return TIMES[fmt.name](lane, stage, pieces(x[0] + unit * (fmt.unit * 2)))
+    return _times_nvfp4(lane, stage, pieces(x[0] + unit * x[1]), pieces(x[2] + unit * x[3]))
+
+
+def _times_nvfp4(
+    lane: Lane, stage: Any, first: Callable[[int], Any], second: Callable[[int], Any]
+) -> list[Any]:
+    """Columns 2t and 2t + 1 of both rows, scaled. Their blocks are those of lanes 2t % 4 and 2t % 4 + 1."""
+    at = stage + 2048 + lane.g * 16 + (lane.t & 1) * 8
+    selector = 0x6420 + (lane.t >> 1) * 0x1111
+    scales = [decode.nvfp4_block_scales(ptx.shared_load_64(at + high * 128), selector) for high in range(2)]
+    result = [Float32(0.0)] * 4
+    for chunk in range(2):
+        low, high = chunks(lane, stage, chunk)
+        sums = [Float32(0.0)] * 4
+        for word in range(4):
+            a_low, a_high = decode.nvfp4_codes(low[word]), decode.nvfp4_codes(high[word])
+            b = (first if word < 2 else second)(4 * chunk + word)
+            for half in range(2):
+                a = [a_low[2 * half], a_high[2 * half], a_low[2 * half + 1], a_high[2 * half + 1]]
+                sums = ptx.mma_f16(sums, a, b[2 * half : 2 * half + 2])
+        result = [result[i] + sums[i] * scales[i // 2][chunk][i % 2] for i in range(4)]
+    return result
+
+
+@cute.jit
+def _leave(fmt: cutlass.Constexpr, sums: list[Float32], lane: cutlass.Constexpr, to: Int32):
+    """A warp's 16 sums of a tile into shared memory."""
+    if cutlass.const_expr(fmt is NVFP4):
+        low, high = sums[0] + sums[1], sums[2] + sums[3]
+        odd = (lane.t & 1) != 0
+        kept, sent = ptx.pick(odd, high, low), ptx.pick(odd, low, high)
+        kept = kept + cute.arch.shuffle_sync_bfly(sent, 1)
+        kept = kept + cute.arch.shuffle_sync_bfly(kept, 2)
+        if lane.t < 2:
+            ptx.shared_store_f32(to + (lane.g + lane.t * 8) * 4, kept)
+    elif lane.t == 0:
+        # All columns of B are x.
+        ptx.shared_store_f32(to + lane.g * 4, sums[0])
+        ptx.shared_store_f32(to + (lane.g + 8) * 4, sums[2])
