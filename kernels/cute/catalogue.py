@@ -11,7 +11,7 @@ from pathlib import Path
 ARCHITECTURES = ("sm_90a", "sm_100a")
 FORMATS = ("nvfp4", "fp8", "bf16")
 PRODUCTS = ("linear", "gate_up", "down")
-PAIRS = ("pair_fp8", "pair_nvfp4", "router_fp8", "router_nvfp4")
+PAIRS = ("pair_fp8", "pair_nvfp4", "router_fp8", "router_nvfp4", "choice_fp8", "choice_nvfp4")
 OTHERS = (
     *PAIRS,
     "start",
@@ -30,6 +30,7 @@ SOURCES = (
     "activations.py",
     "attention_kernel.py",
     "attention_merge_kernel.py",
+    "choice_kernel.py",
     "compile.py",
     "connection_kernel.py",
     "decode.py",

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.cute import arrange, pairs, products
+from dsv4chat.kernels.cute import arrange, pairs, products, routing
 from dsv4chat.kernels.cute.checked import Checked, relative_error
 from dsv4chat.kernels.cute.machine import Machine
 from dsv4chat.kernels.fp8 import TILE
@@ -179,6 +179,25 @@ def router_and_shared(machine: Machine, format: str, inner: int, d: int, n: int)
     parts = [_operand(x, "bf16") @ _values(router).T, _swiglu(gate, up, limit)]
     error = max(relative_error(out, exact) for out, exact in zip(both, parts, strict=True))
     return Checked(f"router_{format}", f"{inner} x {d}, {n} rows", error, EXPERTS_BOUND)
+
+
+def choice_and_shared(machine: Machine, format: str, inner: int, d: int, n: int) -> Checked:
+    """The choice, which has to be the router's own, and what the shared expert makes of its hidden layer."""
+    device = machine.device
+    gate_up = random_packed(format, (2 * inner, d), device)
+    down = random_packed(format, (d, inner), device)
+    shared = products.Experts(machine, _ready(machine, gate_up), _ready(machine, down), 10.0)
+    choice = routing.Router(machine, torch.randn(264, device=device), None, 6, 2.5)
+    logits, tokens = torch.randn(n, 264, device=device), torch.zeros(n, dtype=torch.int64, device=device)
+    hidden = _activations(n, inner, device, 1)
+    found = pairs.ChoiceAndShared(machine, choice, shared)(logits, tokens, hidden)
+    assert found is not None
+    ids, weights, out = found
+    expected, shares = choice(logits, tokens)
+    same = bool((ids == expected).all()) and bool((weights == shares).all())
+    reference = _operand(hidden, format) @ _values(down).T
+    error = relative_error(out.double().view(-1, n, d).sum(0), reference) if same else math.nan
+    return Checked(f"choice_{format}", f"{inner} x {d}, {n} rows, {len(out)} parts", error, PRODUCT_BOUND)
 
 
 def extremes(machine: Machine) -> Checked:

@@ -42,6 +42,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     from dsv4chat.kernels.cute import (
         attention_kernel,
         attention_merge_kernel,
+        choice_kernel,
         connection_kernel,
         experts_kernel,
         indexer_kernel,
@@ -56,9 +57,11 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
 
     if family(name) in PAIRS:
         fmt = next(fmt for fmt in units.FORMATS if name.endswith(fmt.name))
+        if name.startswith("choice"):
+            return choice_kernel.choice, [fmt, *[Int64(0)] * 11, *[Int32(1)] * 9, Float32(1.0)]
         if name.startswith("pair"):
-            return pair_kernel.pair, [fmt, *[Int64(0)] * 9, *[Int32(1)] * 15]
-        return pair_kernel.router, [fmt, *[Int64(0)] * 7, *[Int32(1)] * 13, Float32(1.0)]
+            return pair_kernel.pair, [fmt, *[Int64(0)] * 9, *[Int32(1)] * 13]
+        return pair_kernel.router, [fmt, *[Int64(0)] * 7, *[Int32(1)] * 11, Float32(1.0)]
     function, addresses, numbers, reals = {
         "linear": (linear_kernel.linear, 9, 14, 0),
         "gate_up": (experts_kernel.gate_up, 9, 12, 1),

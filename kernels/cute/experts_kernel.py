@@ -8,7 +8,7 @@ so that a lane ends up with both. Slot s is pick s % picks of token s // picks. 
 that is how a shared expert runs, with all tokens in one slot (rows > 1). down takes the picks as further
 columns of one long row.
 
-settled: ids were complete before the kernel launched last began to work, so that both may ask for weights
+settled: ids were there before the kernel launched last let this one start, so that both may ask for weights
 before the kernel before them ends.
 """
 
@@ -21,16 +21,16 @@ from cutlass import Float32, Int32, Int64
 from dsv4chat.kernels.cute import activations, gemv, one_row, ptx
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
-STAGES_DOWN = 3  # beside the hidden layers of all picks
+STAGES_DOWN = 4  # beside the hidden layers of all picks
 MOST_PICKS = 32
-PICK_BITS = 20  # unit * ceil(2^20 / units) >> 20 is unit // units, for the few hundred units there can be
+PICK_BITS = 20  # step * ceil(2^20 / steps) >> 20 is step // steps, for the few hundred steps there can be
 
 
 @cute.jit
 def _expert(ids: Int64, slot: Int32) -> Int32:
     chosen = Int32(0)
     if ids != 0:
-        chosen = ptx.load_32(ids + slot.to(Int64) * 4)
+        chosen = ptx.load_shared_by_all(ids + slot.to(Int64) * 4)
     return chosen
 
 
@@ -95,7 +95,9 @@ def enter(
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
     x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * fmt.stages * STAGE_BYTES
     units = units_of(fmt, k)
-    x_row_bytes = units * (fmt.unit * 2) + 64
+    steps = one_row.steps_of(fmt, k)
+    x_units = steps * one_row.halves(fmt)
+    x_row_bytes = x_units * (fmt.unit * 2) + 64
     cute.arch.griddepcontrol_launch_dependents()
     if (ids != 0) & (settled == 0):
         cute.arch.griddepcontrol_wait()
@@ -113,7 +115,7 @@ def enter(
     def begin() -> None:
         cute.arch.griddepcontrol_wait()
         source = x + ((slot // picks) * x_stride).to(Int64) * activations.x_bytes(x_kind)
-        activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
+        activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, x_units)
         cute.arch.sync_threads()
 
     def hold(tile: Any) -> Any:
@@ -124,8 +126,8 @@ def enter(
         values = [sums[i] * held[i // 2] for i in range(4)]
         _store_hidden(hidden, weights, slot, inner, tile * 8 + g, t * 2, rows, limit, values)
 
-    if rows == 1:
-        run = one_row.run_of(block, portion, rest, Int32(0), units, k)
+    if portion != 0:
+        run = one_row.run_of(block, (portion, rest, Int32(0)), steps, k, units)
 
         def hold_row(tile: Any, row: Any) -> Any:
             number = expert * factors_expert + cutlass.min(tile * 8 + (row & 7), inner - 1)
@@ -227,7 +229,7 @@ def gate_up(
 def _stage_picks(ids: Int64, factors: Int64, first: Int32, picks: Int32, to: Int32, tid: Int32):
     """Each pick's expert and its factor into shared memory: MOST_PICKS of one, then of the other."""
     if tid < picks:
-        expert = ptx.load_32(ids + (first + tid).to(Int64) * 4)
+        expert = ptx.load_shared_by_all(ids + (first + tid).to(Int64) * 4)
         ptx.shared_store_32(to + tid * 4, expert)
         ptx.shared_store_f32(to + (MOST_PICKS + tid) * 4, gemv.load_factor(factors, expert))
 
@@ -264,25 +266,27 @@ def _down_kernel(
     experts_at = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES_DOWN * STAGE_BYTES
     x_shared = experts_at + MOST_PICKS * 8
     units = units_of(fmt, k)
-    x_row_bytes = units * (fmt.unit * 2)
+    steps = one_row.steps_of(fmt, k)
+    x_units = steps * one_row.halves(fmt)
+    x_row_bytes = x_units * (fmt.unit * 2)
     # With settled ids gate_up was launched after they were complete, and so was this kernel.
     if settled == 0:
         cute.arch.griddepcontrol_wait()
     _stage_picks(ids, factors, token * picks, picks, experts_at, tid)
     cute.arch.sync_threads()
 
-    def pick_of(unit: Any) -> Any:
-        return (unit * pick_factor) >> PICK_BITS
+    def pick_of(step: Any) -> Any:
+        return (step * pick_factor) >> PICK_BITS
 
-    def locate(tile: Any, unit: Any) -> Any:
-        pick = pick_of(unit)
+    def locate(tile: Any, step: Any) -> Any:
+        pick = pick_of(step)
         chosen = ptx.shared_load_32(experts_at + pick * 4).to(Int64)
 
         def row(r: Any) -> Any:
             number = cutlass.min(tile * 16 + r, d - 1)
             return codes + chosen * codes_expert, scales + chosen * scales_expert, number
 
-        return rows_at(fmt, lane, row, (unit - pick * units, k, units))
+        return rows_at(fmt, lane, row, (Int32(0), k, units))
 
     def begin() -> None:
         cute.arch.griddepcontrol_wait()
@@ -292,20 +296,20 @@ def _down_kernel(
         if cutlass.const_expr(exact):
             # Whole units: the picks are one long row, all of it asked for at once.
             activations.stage(
-                fmt, source, Int32(1), k, Int32(1), picks * k, x_shared, x_row_bytes, units * picks
+                fmt, source, Int32(1), k, Int32(1), picks * k, x_shared, x_row_bytes, x_units * picks
             )
         else:
-            activations.stage(fmt, source, Int32(1), k, picks, k, x_shared, x_row_bytes, units)
+            activations.stage(fmt, source, Int32(1), k, picks, k, x_shared, x_row_bytes, x_units)
         block, _, _ = cute.arch.block_idx()
         blocks, tokens, _ = cute.arch.grid_dim()
         gemv.prefetch(ahead, ahead_lines, token * blocks + block, tokens * blocks)
         cute.arch.sync_threads()
 
-    def factor(unit: Any) -> Any:
-        return ptx.shared_load_f32(experts_at + (MOST_PICKS + pick_of(unit)) * 4)
+    def factor(step: Any) -> Any:
+        return ptx.shared_load_f32(experts_at + (MOST_PICKS + pick_of(step)) * 4)
 
     block, _, _ = cute.arch.block_idx()
-    run = one_row.run_of(block, portion, rest, split, units * picks, k, units, pick_of)
+    run = one_row.run_of(block, (portion, rest, split), steps * picks, k, units, steps, pick_of)
 
     def hold(tile: Any, row: Any) -> Any:
         number = cutlass.min(tile * 16 + row, d - 1)

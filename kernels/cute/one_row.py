@@ -1,9 +1,10 @@
 """The walk of `gemv` for one row of activations, where every warp counts and nothing waits for a tile's end.
 
-A block has a run of units, tile after tile, and its 8 warps take every eighth of them wherever a tile ends. A
-warp leaves its 16 sums of a tile in shared memory; the block adds them up once for TILES tiles. A run may
-begin and end within a tile (split): then the tile's result comes in two parts, that of the block which has
-its beginning and that of the next.
+A tile's columns are steps of one unit, of NVFP4 two: what a step takes beside its products is half of them
+otherwise. A block has a run of steps, tile after tile, and its 8 warps take every eighth of them wherever a
+tile ends. A warp leaves its 16 sums of a tile in shared memory; the block adds them up once for TILES tiles.
+A run may begin and end within a tile (split): then the tile's result comes in two parts, that of the block
+which has its beginning and that of the next.
 
 NVFP4: what 8 columns of B are good for. Column n has x only where lane n % 4 holds its first (n < 4) or
 second block of 16 codes, zeros elsewhere; so each column of the product belongs to one block scale, which is
@@ -28,81 +29,107 @@ TILE_BYTES = WARPS * WARP_BYTES
 ZEROS_BYTES = 512  # as much as a unit's x
 
 
+def halves(fmt: Any) -> int:
+    """Units of a step."""
+    return 2 if fmt is NVFP4 else 1
+
+
+def steps_of(fmt: Any, k: Any) -> Any:
+    """Steps of a row of k columns, the last perhaps short."""
+    columns = fmt.unit * halves(fmt)
+    return (k + (columns - 1)) >> (columns.bit_length() - 1)
+
+
 @dataclass(frozen=True)
 class Run:
-    """A block's units, numbered tile after tile; all Int32 of the kernel.
+    """A block's steps, numbered tile after tile; all Int32 of the kernel.
 
-    units: of a tile; first, last: the run; k, row_units, pick_of: as in `gemv.Work`.
+    steps: of a tile; first, last: the run; k: columns of a row, units: units of it. row_steps, pick_of: where
+    a tile's columns are several rows one behind the other (picks), steps of a row and a step's row.
     """
 
-    units: Any
+    steps: Any
     first: Any
     last: Any
     k: Any
-    row_units: Any = None
+    units: Any
+    row_steps: Any = None
     pick_of: Any = None
 
-    def inside(self, unit: Any) -> Any:
-        """The unit's number within its row."""
-        return unit if self.pick_of is None else unit - self.pick_of(unit) * self.row_units
+    def inside(self, step: Any) -> Any:
+        """The step's number within its row."""
+        return step if self.pick_of is None else step - self.pick_of(step) * self.row_steps
 
     def holds(self, tile: Any) -> Any:
         """Whether some of the tile, which is not before the run, is this block's."""
-        return tile * self.units < self.last
+        return tile * self.steps < self.last
 
     def begun(self, tile: Any) -> Any:
-        """Whether the tile's first unit is this block's."""
-        return tile * self.units >= self.first
+        """Whether the tile's first step is this block's."""
+        return tile * self.steps >= self.first
 
     def whole(self, tile: Any) -> Any:
         """Whether the tile is this block's alone."""
-        return (tile * self.units >= self.first) & ((tile + 1) * self.units <= self.last)
+        return (tile * self.steps >= self.first) & ((tile + 1) * self.steps <= self.last)
 
 
-def run_of(block: Any, portion: Any, rest: Any, split: Any, units: Any, k: Any, *picks: Any) -> Run:
-    """Block number `block`: `portion` tiles, of the first `rest` blocks one more; with split, units."""
-    grain = ptx.pick(split == 0, units, Int32(1))
+def run_of(block: Any, shares: tuple[Any, Any, Any], steps: Any, k: Any, units: Any, *picks: Any) -> Run:
+    """Block number `block`. shares: portion, rest, split: `portion` tiles, of the first `rest` blocks one
+    more; with split, steps.
+    """
+    portion, rest, split = shares
+    grain = ptx.pick(split == 0, steps, Int32(1))
     first = block * portion + cutlass.min(block, rest)
     count = portion + (block < rest).to(Int32)
-    return Run(units, first * grain, (first + count) * grain, k, *picks)
+    return Run(steps, first * grain, (first + count) * grain, k, units, *picks)
 
 
 @cute.jit
 def _ask(
     fmt: cutlass.Constexpr,
     exact: cutlass.Constexpr,
-    locate: cutlass.Constexpr,
+    half: cutlass.Constexpr,
     lane: cutlass.Constexpr,
     at: cutlass.Constexpr,
     place: cutlass.Constexpr,
     run: cutlass.Constexpr,
     slot: Int32,
+):
+    """Ask for a unit of the step at `place` (tile, step, steps left) into stage `slot`. at: where this lane's
+    part of the row begins.
+    """
+    if place[2] > 0:
+        unit = run.inside(place[1]) * halves(fmt) + half
+        there = unit if exact else cutlass.min(unit, run.units - 1)
+        here = [at[i] + wide(unit) * 128 for i in range(4)] + [at[4] + wide(there) * fmt.scale_bytes]
+        copy_unit(fmt, exact, here, lane, slot, unit, run.k)
+    cute.arch.cp_async_commit_group()
+
+
+@cute.jit
+def _advance(
+    locate: cutlass.Constexpr,
+    at: cutlass.Constexpr,
+    place: cutlass.Constexpr,
+    run: cutlass.Constexpr,
     hop: Int32,
     hop_tiles: Int32,
 ):
-    """Ask for the unit at `place` (tile, unit, units left) into stage `slot`, and go on to the warp's next.
-
-    at: where this lane's part of the row begins.
-    """
-    if place[2] > 0:
-        unit = place[1]
-        inside = run.inside(unit)
-        here = [at[i] + wide(inside) * 128 for i in range(4)] + [at[4] + wide(inside) * fmt.scale_bytes]
-        copy_unit(fmt, exact, here, lane, slot, inside, run.k)
-        tile = place[0] + hop_tiles
-        following = unit + hop
-        if following >= run.units:
-            following = following - run.units
-            tile = tile + 1
-        if tile != place[0]:
-            if place[2] > 1:
-                put(at, locate(tile, following - run.inside(following)))
-        elif cutlass.const_expr(run.pick_of is not None) and inside + WARPS >= run.row_units:
-            put(at, locate(tile, following - run.inside(following)))
-        place[0] = tile
-        place[1] = following
-        place[2] = place[2] - 1
-    cute.arch.cp_async_commit_group()
+    """On to the warp's next step."""
+    step = place[1]
+    tile = place[0] + hop_tiles
+    following = step + hop
+    if following >= run.steps:
+        following = following - run.steps
+        tile = tile + 1
+    another = tile != place[0]
+    if cutlass.const_expr(run.pick_of is not None):
+        another = another | (run.inside(step) + WARPS >= run.row_steps)
+    if (place[2] > 1) & another:
+        put(at, locate(tile, following - run.inside(following)))
+    place[0] = tile
+    place[1] = following
+    place[2] = place[2] - 1
 
 
 @cute.jit
@@ -120,28 +147,32 @@ def walk(
     x_shared: Int32,
     zeros: Int32,
 ):
-    """Go through the run. begin, factor: as in `gemv.walk`; locate(tile, unit), for the first unit of a row:
-    where this lane's part of the row begins; hold(tile, row): what `store` will need for a row of a tile;
-    store(tile, row, sum, held): called by half the block, of each warp all lanes.
+    """Go through the run.
 
-    zeros: where ZEROS_BYTES of shared memory are free (NVFP4).
+    begin: as in `gemv.walk`; locate(tile, step), for the first step of a row: where this lane's part of the
+    row begins; factor(step): what its sums are multiplied by, or None; hold(tile, row): what `store` will
+    need for a row of a tile; store(tile, row, sum, held): called by half the block, of each warp all lanes.
+    stages: of a warp, a multiple of a step's units; zeros: where ZEROS_BYTES of shared memory are free (NVFP4).
     """
     tid, _, _ = cute.arch.thread_idx()
     warp = cute.arch.make_warp_uniform(tid >> 5)
     lane = Lane(tid & 31, (tid & 31) >> 2, tid & 3, shared + SUMS_BYTES + warp * (stages * STAGE_BYTES))
-    units = run.units
-    hop_tiles = Int32(WARPS) // units
-    hop = WARPS - hop_tiles * units
+    a_step = halves(fmt)
+    steps = run.steps
+    hop_tiles = Int32(WARPS) // steps
+    hop = WARPS - hop_tiles * steps
     start = run.first + warp
-    tile = start // units
-    unit = start - tile * units
+    tile = start // steps
+    step = start - tile * steps
     at = cute.make_rmem_tensor((5,), Int64)
     place = cute.make_rmem_tensor((3,), Int32)
-    put(place, [tile, unit, (cutlass.max(run.last - start, 0) + (WARPS - 1)) >> 3])
+    put(place, [tile, step, (cutlass.max(run.last - start, 0) + (WARPS - 1)) >> 3])
     if place[2] > 0:
-        put(at, locate(tile, unit - run.inside(unit)))
-    for slot in cutlass.range(stages - 1, unroll=1):
-        _ask(fmt, exact, locate, lane, at, place, run, slot, hop, hop_tiles)
+        put(at, locate(tile, step - run.inside(step)))
+    for slot in cutlass.range(0, stages, a_step, unroll=1):
+        for half in cutlass.range_constexpr(a_step):
+            _ask(fmt, exact, half, lane, at, place, run, slot + half)
+        _advance(locate, at, place, run, hop, hop_tiles)
     nothing = [Float32(0.0)] * 4
     ptx.shared_store_f32x4(shared + tid * 16, nothing)
     if cutlass.const_expr(fmt is NVFP4) and tid < ZEROS_BYTES // 16:
@@ -151,32 +182,32 @@ def walk(
     sums = cute.make_rmem_tensor((4,), Float32)
     sums.fill(0.0)
     slot = Int32(0)
-    free = Int32(stages - 1)
     row = tid & 15
-    for some in cutlass.range(run.first // units, (run.last + units - 1) // units, TILES, unroll=1):
+    for some in cutlass.range(run.first // steps, (run.last + steps - 1) // steps, TILES, unroll=1):
         own = some + (tid >> 4)
         held = hold(own, row)
-        stop = cutlass.min(run.last, (some + TILES) * units)
-        for _ in cutlass.range(start, stop, WARPS, unroll=1):
-            cute.arch.cp_async_wait_group(stages - 2)
-            cute.arch.sync_warp()
-            _ask(fmt, exact, locate, lane, at, place, run, free, hop, hop_tiles)
-            products = _products(fmt, lane, lane.ring + slot * STAGE_BYTES, x, unit)
-            if cutlass.const_expr(factor is not None):
-                times = factor(unit)
-                products = [value * times for value in products]
-            put(sums, [sums[i] + products[i] for i in range(4)])
-            free = slot
-            slot = slot + 1
+        stop = cutlass.min(run.last, (some + TILES) * steps)
+        for number in cutlass.range(start, stop, WARPS, unroll=1):
+            times = 1.0 if factor is None else factor(step)
+            for half in cutlass.range_constexpr(a_step):
+                cute.arch.cp_async_wait_group(stages - 1)
+                cute.arch.sync_warp()
+                stage = lane.ring + (slot + half) * STAGE_BYTES
+                products = _products(fmt, lane, stage, x, step, half)
+                put(sums, [sums[i] + products[i] * times for i in range(4)])
+                cute.arch.sync_warp()
+                _ask(fmt, exact, half, lane, at, place, run, slot + half)
+            _advance(locate, at, place, run, hop, hop_tiles)
+            slot = slot + a_step
             if slot == stages:
                 slot = Int32(0)
             here = tile
             tile = tile + hop_tiles
-            unit = unit + hop
-            if unit >= units:
-                unit = unit - units
+            step = step + hop
+            if step >= steps:
+                step = step - steps
                 tile = tile + 1
-            if tile != here:
+            if (tile != here) | (number + WARPS >= run.last):
                 place_of = shared + (here - some) * TILE_BYTES + warp * WARP_BYTES
                 _leave(fmt, values_of(sums, 4), lane, place_of)
                 sums.fill(0.0)
@@ -189,7 +220,7 @@ def walk(
                 total = total + ptx.shared_load_f32(mine + other * WARP_BYTES)
             store(own, row, total * unscaled(fmt), held)
         if stop < run.last:
-            # A tile of fewer than 8 units leaves some warps' places as they are.
+            # A tile of fewer than 8 steps leaves some warps' places as they are.
             cute.arch.sync_threads()
             ptx.shared_store_f32x4(shared + tid * 16, nothing)
             cute.arch.sync_threads()
@@ -230,10 +261,11 @@ def _columns(fmt: Any, lane: Lane, x: Any, zeros: Any) -> list[Any]:
     ]
 
 
-def _products(fmt: Any, lane: Lane, stage: Any, x: list[Any], unit: Any) -> list[Any]:
+def _products(fmt: Any, lane: Lane, stage: Any, x: list[Any], step: Any, half: int) -> list[Any]:
     """A unit's four sums of this lane."""
     if fmt is not NVFP4:
-        return TIMES[fmt.name](lane, stage, pieces(x[0] + unit * (fmt.unit * 2)))
+        return TIMES[fmt.name](lane, stage, pieces(x[0] + step * (fmt.unit * 2)))
+    unit = step * 2 + half
     return _times_nvfp4(lane, stage, pieces(x[0] + unit * x[1]), pieces(x[2] + unit * x[3]))
 
 

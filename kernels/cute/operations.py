@@ -92,6 +92,14 @@ class Operations:
             return None
         return pairs.RouterAndShared(self.machine, ready, shared)
 
+    def choice_and_shared(self, choice: Router, shared: Experts) -> pairs.ChoiceAndShared | None:
+        """The choice and the shared expert's result in one launch; None where that cannot be."""
+        if not isinstance(choice, routing.Router) or not isinstance(shared, products.Experts):
+            return None
+        if self.machine is None or not pairs.ChoiceAndShared.fits(shared.down):
+            return None
+        return pairs.ChoiceAndShared(self.machine, choice, shared)
+
     def grouped(self, packed: Packed) -> Grouped:
         """A block-diagonal matrix (groups, rows, columns). See `step_operations.Grouped`."""
         ready = matrix(packed, self.machine.spread) if self.machine is not None else None

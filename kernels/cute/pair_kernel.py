@@ -39,8 +39,6 @@ def _kernel(
     first_blocks: Int32,
     other_rows: Int32,
     other_wk_bits: Int32,
-    other_portion: Int32,
-    other_rest: Int32,
     ahead_lines: Int32,
     also_lines: Int32,
 ):
@@ -56,8 +54,8 @@ def _kernel(
     else:
         product(
             BF16, True, x, other_out, other_codes, none, none, none, none, none, none, x_kind, x_stride, zero,
-            other_rows, other_rows, rows, k, other_wk_bits, other_portion, other_rest, zero, zero,
-            zero, zero, zero, block - first_blocks, blocks - first_blocks,
+            other_rows, other_rows, rows, k, other_wk_bits, zero, zero, zero,
+            zero, zero, zero, zero, block - first_blocks, blocks - first_blocks,
         )  # fmt: skip
 
 
@@ -84,15 +82,13 @@ def pair(
     first_blocks: Int32,
     other_rows: Int32,
     other_wk_bits: Int32,
-    other_portion: Int32,
-    other_rest: Int32,
     ahead_lines: Int32,
     also_lines: Int32,
 ):
     _kernel(
         fmt, x, out, codes, scales, factors, other_out, other_codes, ahead, also_ahead, x_kind, x_stride,
         rows, k, matrix_rows, wk_bits, portion, rest, first_blocks, other_rows, other_wk_bits,
-        other_portion, other_rest, ahead_lines, also_lines,
+        ahead_lines, also_lines,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
     )  # fmt: skip
@@ -114,8 +110,6 @@ def _router_kernel(
     k: Int32,
     router_rows: Int32,
     router_wk_bits: Int32,
-    router_portion: Int32,
-    router_rest: Int32,
     router_blocks: Int32,
     inner: Int32,
     wk_bits: Int32,
@@ -129,8 +123,8 @@ def _router_kernel(
     if block < router_blocks:
         product(
             BF16, True, x, logits, router_codes, none, none, none, none, none, none, x_kind, x_stride, zero,
-            router_rows, router_rows, rows, k, router_wk_bits, router_portion, router_rest, zero, zero,
-            zero, zero, zero, block, router_blocks,
+            router_rows, router_rows, rows, k, router_wk_bits, zero, zero, zero,
+            zero, zero, zero, zero, block, router_blocks,
         )  # fmt: skip
     else:
         enter(
@@ -156,8 +150,6 @@ def router(
     k: Int32,
     router_rows: Int32,
     router_wk_bits: Int32,
-    router_portion: Int32,
-    router_rest: Int32,
     router_blocks: Int32,
     inner: Int32,
     wk_bits: Int32,
@@ -167,7 +159,7 @@ def router(
 ):
     _router_kernel(
         fmt, x, logits, router_codes, hidden, codes, scales, factors, x_kind, x_stride, rows, k, router_rows,
-        router_wk_bits, router_portion, router_rest, router_blocks, inner, wk_bits, portion, rest, limit,
+        router_wk_bits, router_blocks, inner, wk_bits, portion, rest, limit,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
     )  # fmt: skip

@@ -19,6 +19,7 @@ from dsv4chat.kernels.cute.products import (
     shared_bytes,
     shared_out,
 )
+from dsv4chat.kernels.cute.routing import Router
 
 PAIR_BLOCKS = 2
 ROUTER_BLOCKS = 24  # at least: a warp with few units is the sooner done
@@ -51,17 +52,15 @@ class Pair:
         share = max(1, round(resident * first.nbytes / (first.nbytes + other.nbytes)))
         blocks, wk_bits = shared_out(share, -(-first.rows // 16), first.units)
         more, other_wk_bits = shared_out(max(1, resident - blocks), -(-other.rows // 16), other.units)
-        own = Portions.of(share, -(-first.rows // 16), first.units)
-        others = Portions.of(max(1, resident - own.blocks), -(-other.rows // 16), other.units)
-        if n == 1:
-            blocks, more = own.blocks, others.blocks
+        own = Portions.for_one_row(first, share) if n == 1 else Portions(0, 0, 0)
+        blocks = own.blocks or blocks
         addresses, lines = prefetched(ahead)
         arguments = [
             address(x), address(outs[0]), address(first.codes), address(first.scales),
             address(first.factors), address(outs[1]), address(other.codes), *addresses,
             Number(KINDS[x.dtype]), Number(x.stride(0)), Number(n), Number(first.columns),
             Number(first.rows), Number(wk_bits), *own.numbers, Number(blocks), Number(other.rows),
-            Number(other_wk_bits), *others.numbers, *lines,
+            Number(other_wk_bits), *lines,
         ]  # fmt: skip
         self.machine.launch(f"pair_{first.format}", (blocks + more, 1), THREADS, shared, arguments)
         return outs[0], outs[1]
@@ -91,16 +90,54 @@ class RouterAndShared:
         share = max(1, round(resident * router.nbytes / (router.nbytes + matrix.nbytes)))
         blocks, router_wk_bits = shared_out(max(share, ROUTER_BLOCKS), -(-router.rows // 16), router.units)
         more, wk_bits = shared_out(max(1, resident - blocks), -(-inner // 8), matrix.units)
-        own = Portions.of(max(share, ROUTER_BLOCKS), -(-router.rows // 16), router.units)
-        others = Portions.of(max(1, resident - own.blocks), -(-inner // 8), matrix.units)
-        if n == 1:
-            blocks, more = own.blocks, others.blocks
+        rest = max(1, resident - blocks)
+        own = Portions.for_one_row(matrix, rest, a_tile=8, rows=inner) if n == 1 else Portions(0, 0, 0)
+        more = own.blocks or more
         arguments = [
             address(x), address(logits), address(router.codes), address(hidden), address(matrix.codes),
             address(matrix.scales), address(matrix.factors), Number(KINDS[x.dtype]), Number(x.stride(0)),
             Number(n), Number(matrix.columns), Number(router.rows), Number(router_wk_bits),
-            *own.numbers, Number(blocks), Number(inner), Number(wk_bits), *others.numbers,
-            Real(self.shared.limit),
+            Number(blocks), Number(inner), Number(wk_bits), *own.numbers, Real(self.shared.limit),
         ]  # fmt: skip
         self.machine.launch(f"router_{matrix.format}", (blocks + more, 1), THREADS, bytes_needed, arguments)
         return logits, hidden
+
+
+class ChoiceAndShared:
+    """The router's choice, and the shared expert's result from its hidden layer, in one launch."""
+
+    def __init__(self, machine: Machine, choice: Router, shared: Experts) -> None:
+        self.machine, self.choice, self.shared = machine, choice, shared
+
+    @staticmethod
+    def fits(down: Matrix) -> bool:
+        """Whether there is a kernel for this."""
+        return down.exact and down.format in ("nvfp4", "fp8")
+
+    def __call__(
+        self, logits: Tensor, tokens: Tensor, hidden: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor] | None:
+        """logits (n, experts), hidden (n, inner) half -> ids and weights (n, picks), as of `Router`, and the
+        result (n, d), of one row perhaps in two parts; None for too many rows.
+        """
+        n, matrix, choice = hidden.shape[0], self.shared.down, self.choice
+        bytes_needed = shared_bytes(matrix.format, matrix.units, n)
+        if n > MOST_ROWS or bytes_needed > self.machine.shared_most:
+            return None
+        logits = logits.contiguous()
+        ids, weights = choice.outputs(logits)
+        resident = max(1, self.machine.blocks_at_once(bytes_needed, PAIR_BLOCKS) - n)
+        tiles = -(-matrix.rows // 16)
+        blocks, wk_bits = shared_out(resident, tiles, matrix.units)
+        own = Portions.for_one_row(matrix, resident, cut=True) if n == 1 else Portions(0, 0, 0)
+        out = hidden.new_empty((2 if own.cut else n, matrix.rows), dtype=torch.float32)
+        arguments = [
+            address(logits), address(choice.bias), address(choice.table), address(tokens), address(ids),
+            address(weights), address(hidden), address(out), address(matrix.codes), address(matrix.scales),
+            address(matrix.factors), Number(logits.shape[1]), Number(choice.picks), Number(n),
+            Number(matrix.columns), Number(matrix.rows), Number(wk_bits), *own.numbers, Number(own.cut),
+            Real(choice.scaling),
+        ]  # fmt: skip
+        grid = (n + (own.blocks or blocks), 1)
+        self.machine.launch(f"choice_{matrix.format}", grid, THREADS, bytes_needed, arguments)
+        return ids, weights, out

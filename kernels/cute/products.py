@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.cute.arrange import UNIT, Matrix
+from dsv4chat.kernels.cute.arrange import STEP, UNIT, Matrix
 from dsv4chat.kernels.cute.driver import Address, Number, Real, address
 from dsv4chat.kernels.cute.machine import Machine
 
@@ -20,10 +20,10 @@ ROUND_COST = 0.5  # what ending a tile takes, in units
 WARPS = 8
 SUMS_BYTES = 4096  # shared memory in which a block's warps add up
 STAGE_BYTES = 2304  # and what a warp's stage takes
-STAGES_DOWN, BLOCKS_DOWN = 3, 2
+STAGES_DOWN, BLOCKS_DOWN = 4, 2
 # Per format: stages of a warp, and blocks of a multiprocessor at a time.
-STAGES = {"nvfp4": 3, "fp8": 5, "bf16": 5}
-BLOCKS = {"nvfp4": 3, "fp8": 2, "bf16": 2}
+STAGES = {"nvfp4": 4, "fp8": 5, "bf16": 5}
+BLOCKS = {"nvfp4": 2, "fp8": 2, "bf16": 2}
 LINE_BYTES = 128
 MOST_AHEAD = 1 << 22
 MOST_PICKS = 32
@@ -35,8 +35,9 @@ KINDS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2}
 
 def shared_bytes(format: str, units: int, rows: int) -> int:
     """Shared memory of a block: the sums, the stages, and `rows` rows of activations."""
+    columns = -(-units * UNIT[format] // STEP[format]) * STEP[format]
     zeros = ZEROS_BYTES if rows == 1 and format == "nvfp4" else 0
-    return SUMS_BYTES + WARPS * STAGES[format] * STAGE_BYTES + rows * (units * UNIT[format] * 2 + 64) + zeros
+    return SUMS_BYTES + WARPS * STAGES[format] * STAGE_BYTES + rows * (columns * 2 + 64) + zeros
 
 
 def split(machine: Machine, tiles: int, units: int, slots: int, shared: int, most: int) -> tuple[int, int]:
@@ -64,8 +65,9 @@ def shared_out(blocks: int, tiles: int, units: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Portions:
-    """How blocks share the tiles of a matrix when there is one row of activations: `portion` each, of the
-    first `rest` blocks one more; cut: units instead of tiles, so that a result comes in two parts.
+    """How blocks share the tiles of a matrix with one row of activations: `portion` each, of the first `rest`
+    blocks one more; cut: steps instead of tiles, so that a result comes in two parts. A portion of 0: as with
+    several rows.
     """
 
     blocks: int
@@ -74,12 +76,23 @@ class Portions:
     cut: bool = False
 
     @staticmethod
-    def of(blocks: int, tiles: int, units: int, cut: bool = False) -> "Portions":
+    def of(blocks: int, tiles: int, steps: int, cut: bool = False) -> "Portions":
         """For up to `blocks` blocks; cut: whether that is allowed, where whole tiles come out uneven."""
         blocks = min(blocks, tiles)
         if cut and tiles % blocks:
-            return Portions(blocks, *divmod(tiles * units, blocks), cut=True)
+            return Portions(blocks, *divmod(tiles * steps, blocks), cut=True)
+        blocks = -(-tiles // -(-tiles // blocks))  # as few as end with the others
         return Portions(blocks, *divmod(tiles, blocks))
+
+    @staticmethod
+    def for_one_row(
+        matrix: Matrix, blocks: int, cut: bool = False, a_tile: int = 16, rows: int | None = None
+    ) -> "Portions":
+        """Of up to `blocks` blocks: `one_row` is for NVFP4, and for what is cut. a_tile: rows of a tile, of
+        `rows` instead of all.
+        """
+        share = Portions.of(blocks, -(-(rows or matrix.rows) // a_tile), matrix.steps, cut)
+        return share if share.cut or matrix.format == "nvfp4" else Portions(0, 0, 0)
 
     @property
     def numbers(self) -> list[Number]:
@@ -149,7 +162,7 @@ def portions(machine: Machine, matrix: Matrix, slots: int = 1, cut: bool = False
     """For one row of activations with each of `slots` matrices."""
     shared = shared_bytes(matrix.format, matrix.units, 1)
     blocks = max(1, machine.blocks_at_once(shared, BLOCKS[matrix.format]) // slots)
-    return Portions.of(blocks, -(-matrix.rows // 16), matrix.units, cut)
+    return Portions.for_one_row(matrix, blocks, cut)
 
 
 def launch_in_parts(
@@ -182,7 +195,9 @@ def launch_linear(
         rows = min(most, x.shape[0] - first)
         shared = shared_bytes(matrix.format, matrix.units, rows)
         blocks, wk_bits = split(machine, tiles, matrix.units, slots, shared, BLOCKS[matrix.format])
-        share = portions(machine, matrix, slots, cut=out.shape[0] > x.shape[0])
+        share = Portions(0, 0, 0)
+        if rows == 1:
+            share = portions(machine, matrix, slots, cut=out.shape[0] > x.shape[0])
         arguments = [
             address(x[first:]), address(out[first:]),
             address(matrix.codes), address(matrix.scales), address(matrix.factors),
@@ -191,7 +206,7 @@ def launch_linear(
             Number(matrix.rows), Number(rows), Number(matrix.columns), Number(wk_bits), *share.numbers,
             Number(share.cut), *lines, Number(settle),
         ]  # fmt: skip
-        grid = (share.blocks if rows == 1 else blocks, slots)
+        grid = (share.blocks or blocks, slots)
         machine.launch(matrix.kernel("linear"), grid, THREADS, shared, arguments)
 
 
@@ -228,16 +243,16 @@ class Experts:
             return out if add is None else out.add_(add)
         self.enter(x, hidden, ids, weights, rows=1, picks=picks, settled=settled)
         matrix = self.down
-        units = matrix.units * picks
+        steps = matrix.steps * picks
         shared = (
             SUMS_BYTES
             + WARPS * STAGES_DOWN * STAGE_BYTES
             + PICKS_BYTES
-            + picks * matrix.units * UNIT[matrix.format] * 2
+            + steps * STEP[matrix.format] * 2
             + ZEROS_BYTES
         )
         most = max(1, self.machine.blocks_at_once(shared, BLOCKS_DOWN) // n)
-        share = Portions.of(most, -(-matrix.rows // 16), units, cut=parts and n == 1 and out is None)
+        share = Portions.of(most, -(-matrix.rows // 16), steps, cut=parts and n == 1 and out is None)
         if out is None:
             out = x.new_empty((2 if share.cut else n, matrix.rows), dtype=torch.float32)
         add_stride = matrix.rows if add is not None and add.shape[0] > n else 0
@@ -246,18 +261,10 @@ class Experts:
             address(matrix.codes), address(matrix.scales), address(self.down_factors),
             Address(matrix.codes_bytes), Address(matrix.scales_bytes), address(ahead),
             Number(picks), Number(matrix.rows), Number(matrix.columns), *share.numbers, Number(share.cut),
-            Number(add_stride), Number(-(-(1 << PICK_BITS) // matrix.units)),
+            Number(add_stride), Number(-(-(1 << PICK_BITS) // matrix.steps)),
             Number(0 if ahead is None else _lines(ahead)), Number(settled),
         ]  # fmt: skip
         self.machine.launch(matrix.kernel("down"), (share.blocks, n), THREADS, shared, arguments)
-        return out
-
-    def leave(self, hidden: Tensor) -> Tensor:
-        """The shared expert's hidden layer (n, inner) to its result (n, d); one row perhaps in two parts."""
-        if hidden.shape[0] == 1:
-            return launch_in_parts(self.machine, self.down, hidden, settle=True)
-        out = torch.empty((hidden.shape[0], self.down.rows), dtype=torch.float32, device=hidden.device)
-        launch_linear(self.machine, self.down, hidden, out, slots=1, settle=True)
         return out
 
     def _shared_in(self, x: Tensor, hidden: Tensor) -> None:
@@ -286,7 +293,9 @@ class Experts:
             self.machine, -(-self.inner // 8), matrix.units, slots, shared, BLOCKS[matrix.format]
         )
         most = max(1, self.machine.blocks_at_once(shared, BLOCKS[matrix.format]) // slots)
-        share = Portions.of(most, -(-self.inner // 8), matrix.units)
+        share = Portions(0, 0, 0)
+        if rows == 1:
+            share = Portions.for_one_row(matrix, most, a_tile=8, rows=self.inner)
         arguments = [
             address(x), address(hidden), address(ids), address(weights),
             address(matrix.codes), address(matrix.scales), address(matrix.factors),
@@ -296,7 +305,7 @@ class Experts:
             Number(self.inner), Number(matrix.columns), Number(wk_bits), *share.numbers, Number(settled),
             Real(self.limit),
         ]  # fmt: skip
-        grid = (share.blocks if rows == 1 else blocks, slots)
+        grid = (share.blocks or blocks, slots)
         self.machine.launch(matrix.kernel("gate_up"), grid, THREADS, shared, arguments)
 
 

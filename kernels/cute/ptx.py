@@ -92,6 +92,11 @@ def load_32(address: Any) -> Any:
     return asm("ld.global.b32 $0, [$1];", [Int32], [address], volatile=True)
 
 
+def load_shared_by_all(address: Any) -> Any:
+    """A word that another block wrote a moment ago: past L1."""
+    return asm("ld.relaxed.gpu.global.b32 $0, [$1];", [Int32], [address], volatile=True)
+
+
 def load_f32(address: Any) -> Any:
     return asm("ld.global.f32 $0, [$1];", [Float32], [address], volatile=True)
 

@@ -1,4 +1,4 @@
-"""The router of a mixture of experts: scores, the choice, its weights; one block a token, a thread an expert.
+"""The router of a mixture of experts: scores, the choice, its weights; one block a token.
 
 s = sqrt(softplus(logits));  chosen = the k highest s + bias (lowest index on ties), or the token's table row
 weights = s[chosen] / sum(s[chosen]) * scaling
@@ -16,7 +16,8 @@ from cutlass import Float32, Int32, Int64
 from dsv4chat.kernels.cute import ptx, together
 
 MOST_EXPERTS = 512
-THREADS = MOST_EXPERTS
+THREADS = 256
+A_THREAD = MOST_EXPERTS // THREADS
 A_LANE = MOST_EXPERTS // 32
 LOWEST = -3.0e38
 NOBODY = -(1 << 31)  # the key of an expert that is not there, or that was picked
@@ -61,6 +62,69 @@ def _picked(keys_at: Int32, picks: Int32, lane: Int32) -> Int32:
     return mine
 
 
+@cute.jit
+def choose(
+    early: cutlass.Constexpr,
+    logits: Int64,
+    bias: Int64,
+    table: Int64,
+    tokens: Int64,
+    ids: Int64,
+    weights: Int64,
+    experts: Int32,
+    picks: Int32,
+    scaling: Float32,
+    token: Int32,
+):
+    """A token's choice, by a whole block.
+
+    early: the next kernel may start at once. Else it starts when the choice is there for all to see, so that
+    it may read ids, past L1, before it waits for this kernel's end.
+    """
+    tid, _, _ = cute.arch.thread_idx()
+    keys_at = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
+    scores_at = keys_at + 4 * MOST_EXPERTS
+    numbers = [tid + i * THREADS for i in range(A_THREAD)]
+    if cutlass.const_expr(early):
+        cute.arch.griddepcontrol_launch_dependents()
+    wanted = (bias != 0).to(Int32)
+    own = [
+        ptx.load_f32_if(bias + expert.to(Int64) * 4, ptx.pick(expert < experts, wanted, Int32(0)))
+        for expert in numbers
+    ]
+    cute.arch.griddepcontrol_wait()
+    read = [
+        ptx.load_f32_if(logits + (token * experts + expert).to(Int64) * 4, (expert < experts).to(Int32))
+        for expert in numbers
+    ]
+    for i in cutlass.range_constexpr(A_THREAD):
+        score = _score(read[i])
+        # NaN loses to every number and is still a valid index.
+        key = _key(cute.arch.fmax(score + own[i], Float32(LOWEST)))
+        there = numbers[i] < experts
+        ptx.shared_store_32(keys_at + numbers[i] * 4, ptx.pick(there, key, Int32(NOBODY)))
+        ptx.shared_store_f32(scores_at + numbers[i] * 4, score)
+    cute.arch.sync_threads()
+    if tid < 32:
+        mine = Int32(0)
+        if table != 0:
+            row = ptx.load_64(tokens + token.to(Int64) * 8)[0]
+            pick = cutlass.min(tid, picks - 1)
+            mine = ptx.load_64(table + (row * picks + pick).to(Int64) * 8)[0]
+        else:
+            mine = _picked(keys_at, picks, tid)
+        chosen = ptx.shared_load_f32(scores_at + mine * 4)
+        total = cute.arch.warp_reduction_sum(ptx.pick(tid < picks, chosen, Float32(0.0))) + 1e-20
+        if tid < picks:
+            at = (token * picks + tid).to(Int64) * 4
+            ptx.store_32(ids + at, mine)
+            ptx.store_f32(weights + at, chosen / total * scaling)
+        if cutlass.const_expr(not early):
+            together.publish()
+            cute.arch.sync_warp()
+            cute.arch.griddepcontrol_launch_dependents()
+
+
 @cute.kernel
 def _kernel(
     logits: Int64,
@@ -73,35 +137,8 @@ def _kernel(
     picks: Int32,
     scaling: Float32,
 ):
-    expert, _, _ = cute.arch.thread_idx()
     token, _, _ = cute.arch.block_idx()
-    keys_at = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    scores_at = keys_at + 4 * MOST_EXPERTS
-    there = expert < experts
-    cute.arch.griddepcontrol_launch_dependents()
-    own = ptx.load_f32_if(bias + expert.to(Int64) * 4, (there & (bias != 0)).to(Int32))
-    cute.arch.griddepcontrol_wait()
-    score = _score(ptx.load_f32_if(logits + (token * experts + expert).to(Int64) * 4, there.to(Int32)))
-    # NaN loses to every number and is still a valid index.
-    key = _key(cute.arch.fmax(score + own, Float32(LOWEST)))
-    ptx.shared_store_32(keys_at + expert * 4, ptx.pick(there, key, Int32(NOBODY)))
-    ptx.shared_store_f32(scores_at + expert * 4, score)
-    cute.arch.sync_threads()
-    if expert < 32:
-        lane = expert
-        mine = Int32(0)
-        if table != 0:
-            row = ptx.load_64(tokens + token.to(Int64) * 8)[0]
-            pick = cutlass.min(lane, picks - 1)
-            mine = ptx.load_64(table + (row * picks + pick).to(Int64) * 8)[0]
-        else:
-            mine = _picked(keys_at, picks, lane)
-        chosen = ptx.shared_load_f32(scores_at + mine * 4)
-        total = cute.arch.warp_reduction_sum(ptx.pick(lane < picks, chosen, Float32(0.0))) + 1e-20
-        if lane < picks:
-            at = (token * picks + lane).to(Int64) * 4
-            ptx.store_32(ids + at, mine)
-            ptx.store_f32(weights + at, chosen / total * scaling)
+    choose(True, logits, bias, table, tokens, ids, weights, experts, picks, scaling, token)
 
 
 @cute.jit

@@ -8,7 +8,7 @@ from dsv4chat.kernels.cute.machine import Machine
 
 MOST_EXPERTS = 512
 MOST_PICKS = 32
-THREADS = MOST_EXPERTS
+THREADS = 256
 SHARED_BYTES = 8 * MOST_EXPERTS
 
 
@@ -22,11 +22,15 @@ class Router:
         self.bias = None if bias is None else bias.float().contiguous()
         self.table = None if table is None else table.long().contiguous()
 
+    def outputs(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Room for ids and weights."""
+        shape = (logits.shape[0], self.picks)
+        return torch.empty(shape, dtype=torch.int32, device=logits.device), logits.new_empty(shape)
+
     def __call__(self, logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         n, experts = logits.shape
         logits = logits.contiguous()
-        ids = torch.empty(n, self.picks, dtype=torch.int32, device=logits.device)
-        weights = logits.new_empty(n, self.picks)
+        ids, weights = self.outputs(logits)
         arguments = [
             address(logits), address(self.bias), address(self.table), address(tokens),
             address(ids), address(weights), Number(experts), Number(self.picks), Real(self.scaling),

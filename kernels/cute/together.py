@@ -12,6 +12,11 @@ def lanes_like_this(value: Any) -> Any:
     return asm("match.any.sync.b32 $0, $1, 0xffffffff;", [Int32], [value], volatile=True)
 
 
+def publish() -> None:
+    """What this thread wrote is there for all that the GPU does after it."""
+    asm("fence.acq_rel.gpu;", [], [], volatile=True)
+
+
 def cluster_arrive() -> None:
     """Of a cluster's barrier; what was written before it is seen after `cluster_wait`."""
     asm("barrier.cluster.arrive.release.aligned;", [], [], volatile=True)

@@ -56,7 +56,7 @@ class Format:
         return 128 // self.columns
 
 
-NVFP4 = Format("nvfp4", 32, 16, stages=3, blocks=3)
+NVFP4 = Format("nvfp4", 32, 16, stages=4, blocks=2)
 FP8 = Format("fp8", 16, 4, stages=5, blocks=2)
 BF16 = Format("bf16", 8, 0, stages=5, blocks=2, bfloat=True)
 FORMATS = (NVFP4, FP8, BF16)

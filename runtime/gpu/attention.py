@@ -56,7 +56,7 @@ class StepAttention:
         ahead: Sequence[Tensor] = (),
         parts: bool = False,
     ) -> Tensor:
-        """x (1, hidden), normalised -> (1, hidden) float32; with parts perhaps two, to be added up. ahead: what
+        """x (1, hidden), normalised -> (1, hidden) float32; with parts perhaps two. ahead: what
         is read after it.
         """
         rows, attend, index = self._for_storage(cache)

@@ -29,20 +29,24 @@ class StepMoE:
         router = last.select(count - 1, count)
         self.router = operations.linear([router])
         self.together = operations.router_and_shared(router, self.shared)
+        self.choosing = operations.choice_and_shared(self.choice, self.shared)
 
     def forward(
         self, x: Tensor, now: Now, sections: Sections, ahead: Tensor | None = None, parts: bool = False
     ) -> Tensor:
-        """x (1, hidden), normalised -> (1, hidden) float32; with parts perhaps two, to be added up. ahead: what
+        """x (1, hidden), normalised -> (1, hidden) float32; with parts perhaps two. ahead: what
         is read after it.
         """
-        together = self.together if self.router_type == x.dtype else None
-        both = None if together is None else together(x)
+        both = self.together(x) if self.together is not None and self.router_type == x.dtype else None
         logits = self.router(x.to(self.router_type)) if both is None else both[0]
         sections.end("experts: router")
-        ids, share = self.choice(logits, now.token)
-        sections.end("experts: choice")
-        shared = self.shared(x) if together is None or both is None else together.shared.leave(both[1])
+        chosen = None if both is None or self.choosing is None else self.choosing(logits, now.token, both[1])
+        if chosen is None:
+            ids, share = self.choice(logits, now.token)
+            sections.end("experts: choice")
+            shared = self.shared(x)
+        else:
+            ids, share, shared = chosen
         sections.end("experts: shared")
         result = self.routed(x, ids, share, shared, ahead=ahead, settled=self.shared.settles, parts=parts)
         sections.end("experts: routed")
