@@ -10,7 +10,7 @@ from dsv4chat.kernels.cute import ptx
 from dsv4chat.kernels.cute.units import Format, wide
 
 THREADS = 256
-AT_ONCE = (4, 8)  # pieces a thread asks for before it uses the first: of a short row, of a long one
+AT_ONCE = 4
 
 
 @cute.jit
@@ -44,29 +44,14 @@ def stage(
 def _stage_row(
     fmt: cutlass.Constexpr, kind: cutlass.Constexpr, source: Int64, k: Int32, shared: Int32, units: Int32
 ):
-    pieces = units * (fmt.unit // 8)
-    if pieces > AT_ONCE[0] * THREADS:
-        _stage_pieces(fmt, kind, AT_ONCE[1], source, k, shared, pieces)
-    else:
-        _stage_pieces(fmt, kind, AT_ONCE[0], source, k, shared, pieces)
-
-
-@cute.jit
-def _stage_pieces(
-    fmt: cutlass.Constexpr,
-    kind: cutlass.Constexpr,
-    at_once: cutlass.Constexpr,
-    source: Int64,
-    k: Int32,
-    shared: Int32,
-    pieces: Int32,
-):
+    """One row; a thread asks for AT_ONCE pieces before it uses the first."""
     tid, _, _ = cute.arch.thread_idx()
-    for piece in cutlass.range(tid, pieces, at_once * THREADS, unroll=1):
-        places = [piece + i * THREADS for i in range(at_once)]
+    pieces = units * (fmt.unit // 8)
+    for piece in cutlass.range(tid, pieces, AT_ONCE * THREADS, unroll=1):
+        places = [piece + i * THREADS for i in range(AT_ONCE)]
         columns = [_column(fmt, place) for place in places]
         read = [_eight(kind, source, cutlass.min(column, k - 8)) for column in columns]
-        for i in cutlass.range_constexpr(at_once):
+        for i in cutlass.range_constexpr(AT_ONCE):
             if places[i] < pieces:
                 words = _pairs(fmt, kind, read[i])
                 inside = columns[i] < k

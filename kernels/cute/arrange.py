@@ -23,7 +23,6 @@ _UNIT_SCALES = 16
 # Columns a 16-byte chunk holds, and columns a warp takes at once.
 CHUNK = {"nvfp4": 32, "fp8": 16, "bf16": 8}
 UNIT = {"nvfp4": 256, "fp8": 128, "bf16": 64}
-STEP = {"nvfp4": 512, "fp8": 128, "bf16": 64}  # with one row of activations
 _NAMES = {"NVFP4": "nvfp4", "FP8": "fp8"}
 
 
@@ -57,18 +56,13 @@ class Matrix:
 
     @property
     def exact(self) -> bool:
-        """Whether the columns are a multiple of what a warp takes at once."""
-        return self.columns % STEP[self.format] == 0
+        """Whether the columns are a multiple of a unit."""
+        return self.columns % UNIT[self.format] == 0
 
     @property
     def units(self) -> int:
         """Units a row has, the last perhaps short."""
         return -(-self.columns // UNIT[self.format])
-
-    @property
-    def steps(self) -> int:
-        """Steps a row has, the last perhaps short."""
-        return -(-self.columns // STEP[self.format])
 
     @property
     def codes_bytes(self) -> int:

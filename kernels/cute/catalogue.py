@@ -1,7 +1,8 @@
 """The kernels there are, by name. Knows neither the compiler nor a GPU.
 
 Of a product a name is FAMILY_FORMAT, with `_ragged` for matrices whose columns are no multiple of what a warp
-reads at once. `SOURCES`: the files a kernel's machine code depends on; their text is part of the cache's key.
+reads at once and `_one` for one row of activations. `SOURCES`: the files a kernel's machine code depends on;
+their text is part of the cache's key.
 """
 
 import hashlib
@@ -60,7 +61,12 @@ def names() -> list[str]:
         for format in FORMATS
         for ragged in ("", "_ragged")
     ]
-    return [*products, *OTHERS]
+    ones = [
+        f"{family}_{format}{ragged}_one"
+        for family, format in (("linear", "nvfp4"), ("linear", "fp8"), ("gate_up", "nvfp4"))
+        for ragged in ("", "_ragged")
+    ]
+    return [*products, *ones, *OTHERS]
 
 
 def family(name: str) -> str:

@@ -32,7 +32,6 @@ def _kernel(
     rows: Int32,
     k: Int32,
     matrix_rows: Int32,
-    wk_bits: Int32,
     portion: Int32,
     rest: Int32,
     split: Int32,
@@ -45,8 +44,8 @@ def _kernel(
         choose(False, logits, bias, table, tokens, ids, weights, experts, picks, scaling, block)
     else:
         product(
-            fmt, True, hidden, out, codes, scales, factors, none, none, none, none, one, k, zero, matrix_rows,
-            matrix_rows, rows, k, wk_bits, portion, rest, split, zero, zero, one, zero, block - rows,
+            fmt, True, True, hidden, out, codes, scales, factors, none, none, none, none, one, k, zero,
+            matrix_rows, matrix_rows, rows, k, zero, portion, rest, split, zero, zero, one, zero, block - rows,
             blocks - rows,
         )  # fmt: skip
 
@@ -70,7 +69,6 @@ def choice(
     rows: Int32,
     k: Int32,
     matrix_rows: Int32,
-    wk_bits: Int32,
     portion: Int32,
     rest: Int32,
     split: Int32,
@@ -78,7 +76,7 @@ def choice(
 ):
     _kernel(
         fmt, logits, bias, table, tokens, ids, weights, hidden, out, codes, scales, factors, experts, picks,
-        rows, k, matrix_rows, wk_bits, portion, rest, split, scaling,
+        rows, k, matrix_rows, portion, rest, split, scaling,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
     )  # fmt: skip

@@ -58,7 +58,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     if family(name) in PAIRS:
         fmt = next(fmt for fmt in units.FORMATS if name.endswith(fmt.name))
         if name.startswith("choice"):
-            return choice_kernel.choice, [fmt, *[Int64(0)] * 11, *[Int32(1)] * 9, Float32(1.0)]
+            return choice_kernel.choice, [fmt, *[Int64(0)] * 11, *[Int32(1)] * 8, Float32(1.0)]
         if name.startswith("pair"):
             return pair_kernel.pair, [fmt, *[Int64(0)] * 9, *[Int32(1)] * 13]
         return pair_kernel.router, [fmt, *[Int64(0)] * 7, *[Int32(1)] * 11, Float32(1.0)]
@@ -81,7 +81,8 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     if family(name) not in PRODUCTS:
         return function, values
     fmt = next(fmt for fmt in units.FORMATS if fmt.name in name)
-    return function, [fmt, not name.endswith("_ragged"), *values]
+    kind = [] if family(name) == "down" else [name.endswith("_one")]
+    return function, [fmt, "_ragged" not in name, *kind, *values]
 
 
 def _entry_name(ptx: str) -> str:

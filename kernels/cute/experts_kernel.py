@@ -8,8 +8,8 @@ so that a lane ends up with both. Slot s is pick s % picks of token s // picks. 
 that is how a shared expert runs, with all tokens in one slot (rows > 1). down takes the picks as further
 columns of one long row.
 
-settled: ids were there before the kernel launched last let this one start, so that both may ask for weights
-before the kernel before them ends.
+one: for one row of activations, by `one_row`. settled: ids were there before the kernel launched last let
+this one start, so that both may ask for weights before the kernel before them ends.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 STAGES_DOWN = 4  # beside the hidden layers of all picks
 MOST_PICKS = 32
-PICK_BITS = 20  # step * ceil(2^20 / steps) >> 20 is step // steps, for the few hundred steps there can be
+PICK_BITS = 20  # unit * ceil(2^20 / units) >> 20 is unit // units, for the few hundred units there can be
 
 
 @cute.jit
@@ -61,6 +61,7 @@ def _store_hidden(
 def enter(
     fmt: cutlass.Constexpr,
     exact: cutlass.Constexpr,
+    one: cutlass.Constexpr,
     x: Int64,
     hidden: Int64,
     ids: Int64,
@@ -95,9 +96,7 @@ def enter(
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
     x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * fmt.stages * STAGE_BYTES
     units = units_of(fmt, k)
-    steps = one_row.steps_of(fmt, k)
-    x_units = steps * one_row.halves(fmt)
-    x_row_bytes = x_units * (fmt.unit * 2) + 64
+    x_row_bytes = units * (fmt.unit * 2) + 64
     cute.arch.griddepcontrol_launch_dependents()
     if (ids != 0) & (settled == 0):
         cute.arch.griddepcontrol_wait()
@@ -115,7 +114,7 @@ def enter(
     def begin() -> None:
         cute.arch.griddepcontrol_wait()
         source = x + ((slot // picks) * x_stride).to(Int64) * activations.x_bytes(x_kind)
-        activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, x_units)
+        activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
         cute.arch.sync_threads()
 
     def hold(tile: Any) -> Any:
@@ -126,8 +125,8 @@ def enter(
         values = [sums[i] * held[i // 2] for i in range(4)]
         _store_hidden(hidden, weights, slot, inner, tile * 8 + g, t * 2, rows, limit, values)
 
-    if portion != 0:
-        run = one_row.run_of(block, (portion, rest, Int32(0)), steps, k, units)
+    if cutlass.const_expr(one):
+        run = one_row.run_of(block, (portion, rest, Int32(0)), units, k)
 
         def hold_row(tile: Any, row: Any) -> Any:
             number = expert * factors_expert + cutlass.min(tile * 8 + (row & 7), inner - 1)
@@ -158,6 +157,7 @@ def enter(
 def _gate_up_kernel(
     fmt: cutlass.Constexpr,
     exact: cutlass.Constexpr,
+    one: cutlass.Constexpr,
     x: Int64,
     hidden: Int64,
     ids: Int64,
@@ -184,7 +184,7 @@ def _gate_up_kernel(
     block, slot, _ = cute.arch.block_idx()
     blocks, _, _ = cute.arch.grid_dim()
     enter(
-        fmt, exact, x, hidden, ids, weights, codes, scales, factors, codes_expert, scales_expert,
+        fmt, exact, one, x, hidden, ids, weights, codes, scales, factors, codes_expert, scales_expert,
         factors_expert, up, x_kind, x_stride, rows, picks, inner, k, wk_bits, portion, rest, settled, limit,
         slot, block, blocks,
     )  # fmt: skip
@@ -194,6 +194,7 @@ def _gate_up_kernel(
 def gate_up(
     fmt: cutlass.Constexpr,
     exact: cutlass.Constexpr,
+    one: cutlass.Constexpr,
     x: Int64,
     hidden: Int64,
     ids: Int64,
@@ -218,7 +219,7 @@ def gate_up(
     limit: Float32,
 ):
     _gate_up_kernel(
-        fmt, exact, x, hidden, ids, weights, codes, scales, factors, codes_expert, scales_expert,
+        fmt, exact, one, x, hidden, ids, weights, codes, scales, factors, codes_expert, scales_expert,
         factors_expert, up, x_kind, x_stride, rows, picks, inner, k, wk_bits, portion, rest, settled, limit,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=fmt.blocks, preferred_smem_carveout=100
@@ -266,20 +267,18 @@ def _down_kernel(
     experts_at = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES_DOWN * STAGE_BYTES
     x_shared = experts_at + MOST_PICKS * 8
     units = units_of(fmt, k)
-    steps = one_row.steps_of(fmt, k)
-    x_units = steps * one_row.halves(fmt)
-    x_row_bytes = x_units * (fmt.unit * 2)
+    x_row_bytes = units * (fmt.unit * 2)
     # With settled ids gate_up was launched after they were complete, and so was this kernel.
     if settled == 0:
         cute.arch.griddepcontrol_wait()
     _stage_picks(ids, factors, token * picks, picks, experts_at, tid)
     cute.arch.sync_threads()
 
-    def pick_of(step: Any) -> Any:
-        return (step * pick_factor) >> PICK_BITS
+    def pick_of(unit: Any) -> Any:
+        return (unit * pick_factor) >> PICK_BITS
 
-    def locate(tile: Any, step: Any) -> Any:
-        pick = pick_of(step)
+    def locate(tile: Any, unit: Any) -> Any:
+        pick = pick_of(unit)
         chosen = ptx.shared_load_32(experts_at + pick * 4).to(Int64)
 
         def row(r: Any) -> Any:
@@ -296,20 +295,20 @@ def _down_kernel(
         if cutlass.const_expr(exact):
             # Whole units: the picks are one long row, all of it asked for at once.
             activations.stage(
-                fmt, source, Int32(1), k, Int32(1), picks * k, x_shared, x_row_bytes, x_units * picks
+                fmt, source, Int32(1), k, Int32(1), picks * k, x_shared, x_row_bytes, units * picks
             )
         else:
-            activations.stage(fmt, source, Int32(1), k, picks, k, x_shared, x_row_bytes, x_units)
+            activations.stage(fmt, source, Int32(1), k, picks, k, x_shared, x_row_bytes, units)
         block, _, _ = cute.arch.block_idx()
         blocks, tokens, _ = cute.arch.grid_dim()
         gemv.prefetch(ahead, ahead_lines, token * blocks + block, tokens * blocks)
         cute.arch.sync_threads()
 
-    def factor(step: Any) -> Any:
-        return ptx.shared_load_f32(experts_at + (MOST_PICKS + pick_of(step)) * 4)
+    def factor(unit: Any) -> Any:
+        return ptx.shared_load_f32(experts_at + (MOST_PICKS + pick_of(unit)) * 4)
 
     block, _, _ = cute.arch.block_idx()
-    run = one_row.run_of(block, (portion, rest, split), steps * picks, k, units, steps, pick_of)
+    run = one_row.run_of(block, (portion, rest, split), units * picks, k, units, pick_of)
 
     def hold(tile: Any, row: Any) -> Any:
         number = cutlass.min(tile * 16 + row, d - 1)

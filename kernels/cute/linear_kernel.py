@@ -4,10 +4,9 @@ matrix, its own part of x and of out (grouped projections).
 settle: the next kernel starts only when all before this one are complete, so that it need not wait for what
 they made. Else it starts at once.
 
-One row of activations may go by `one_row`: a block of a slot has `portion` tiles, of the first `rest` blocks
-one more; with split those are steps, and the result comes in two parts, the second out_stride behind the
-first.
-With a portion of 0 it is `gemv` that does it, with wk_bits.
+one: for one row of activations, by `one_row`: a block of a slot has `portion` tiles, of the first `rest`
+blocks one more; with split those are units, and the result comes in two parts, the second out_stride behind
+the first. Else it is `gemv` that does it, with wk_bits.
 """
 
 from typing import Any
@@ -36,6 +35,7 @@ def _store(
 def product(
     fmt: cutlass.Constexpr,
     exact: cutlass.Constexpr,
+    one: cutlass.Constexpr,
     x: Int64,
     out: Int64,
     codes: Int64,
@@ -72,9 +72,7 @@ def product(
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
     x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * fmt.stages * STAGE_BYTES
     units = units_of(fmt, k)
-    steps = one_row.steps_of(fmt, k)
-    x_units = steps * one_row.halves(fmt)
-    x_row_bytes = x_units * (fmt.unit * 2) + 64
+    x_row_bytes = units * (fmt.unit * 2) + 64
     if settle == 0:
         cute.arch.griddepcontrol_launch_dependents()
     matrix = codes + slot.to(Int64) * codes_slot
@@ -92,7 +90,7 @@ def product(
         if settle != 0:
             cute.arch.griddepcontrol_launch_dependents()
         source = x + (slot * x_slot).to(Int64) * activations.x_bytes(x_kind)
-        activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, x_units)
+        activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
         worker, workers = slot * blocks + block, slots * blocks
         gemv.prefetch(ahead, ahead_lines, worker, workers)
         gemv.prefetch(also_ahead, also_lines, worker, workers)
@@ -108,8 +106,8 @@ def product(
         here = out + first.to(Int64) * 4
         _store(here, out_stride, tile * 16 + g, matrix_rows, t * 2, rows, values)
 
-    if portion != 0:
-        run = one_row.run_of(block, (portion, rest, split), steps, k, units)
+    if cutlass.const_expr(one):
+        run = one_row.run_of(block, (portion, rest, split), units, k)
 
         def hold_row(tile: Any, row: Any) -> Any:
             return gemv.load_factor(factors, first + cutlass.min(tile * 16 + row, matrix_rows - 1))
@@ -135,6 +133,7 @@ def product(
 def _kernel(
     fmt: cutlass.Constexpr,
     exact: cutlass.Constexpr,
+    one: cutlass.Constexpr,
     x: Int64,
     out: Int64,
     codes: Int64,
@@ -162,7 +161,7 @@ def _kernel(
     block, slot, _ = cute.arch.block_idx()
     blocks, _, _ = cute.arch.grid_dim()
     product(
-        fmt, exact, x, out, codes, scales, factors, codes_slot, scales_slot, ahead, also_ahead, x_kind,
+        fmt, exact, one, x, out, codes, scales, factors, codes_slot, scales_slot, ahead, also_ahead, x_kind,
         x_stride, x_slot, out_stride, matrix_rows, rows, k, wk_bits, portion, rest, split, ahead_lines,
         also_lines, settle, slot, block, blocks,
     )  # fmt: skip
@@ -172,6 +171,7 @@ def _kernel(
 def linear(
     fmt: cutlass.Constexpr,
     exact: cutlass.Constexpr,
+    one: cutlass.Constexpr,
     x: Int64,
     out: Int64,
     codes: Int64,
@@ -197,7 +197,7 @@ def linear(
     settle: Int32,
 ):
     _kernel(
-        fmt, exact, x, out, codes, scales, factors, codes_slot, scales_slot, ahead, also_ahead, x_kind,
+        fmt, exact, one, x, out, codes, scales, factors, codes_slot, scales_slot, ahead, also_ahead, x_kind,
         x_stride, x_slot, out_stride, matrix_rows, rows, k, wk_bits, portion, rest, split, ahead_lines,
         also_lines, settle,
     ).launch(

@@ -1,10 +1,9 @@
 """The walk of `gemv` for one row of activations, where every warp counts and nothing waits for a tile's end.
 
-A tile's columns are steps of one unit, of NVFP4 two: what a step takes beside its products is half of them
-otherwise. A block has a run of steps, tile after tile, and its 8 warps take every eighth of them wherever a
-tile ends. A warp leaves its 16 sums of a tile in shared memory; the block adds them up once for TILES tiles.
-A run may begin and end within a tile (split): then the tile's result comes in two parts, that of the block
-which has its beginning and that of the next.
+A block has a run of units, tile after tile, and each of its 8 warps a part of that run, wherever tiles end. A
+warp leaves its 16 sums of each tile that it touches in shared memory, where the block adds them up in the
+end. A run may begin and end within a tile (split): then the tile's result comes in two parts, that of the
+block which has its beginning and that of the next.
 
 NVFP4: what 8 columns of B are good for. Column n has x only where lane n % 4 holds its first (n < 4) or
 second block of 16 codes, zeros elsewhere; so each column of the product belongs to one block scale, which is
@@ -20,116 +19,94 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import decode, ptx
-from dsv4chat.kernels.cute.gemv import SUMS_BYTES, WARPS, put, values_of
+from dsv4chat.kernels.cute.gemv import SUMS_BYTES, THREADS, WARPS, put, values_of
 from dsv4chat.kernels.cute.units import NVFP4, STAGE_BYTES, TIMES, Lane, chunks, copy_unit, pieces, wide
 
-TILES = 8  # added up at a time
-WARP_BYTES = 16 * 4  # a warp's sums of a tile
-TILE_BYTES = WARPS * WARP_BYTES
+PLACE_BYTES = 16 * 4  # a warp's sums of a tile
+PLACES = SUMS_BYTES // (WARPS * PLACE_BYTES)  # tiles a warp may touch
 ZEROS_BYTES = 512  # as much as a unit's x
-
-
-def halves(fmt: Any) -> int:
-    """Units of a step."""
-    return 2 if fmt is NVFP4 else 1
-
-
-def steps_of(fmt: Any, k: Any) -> Any:
-    """Steps of a row of k columns, the last perhaps short."""
-    columns = fmt.unit * halves(fmt)
-    return (k + (columns - 1)) >> (columns.bit_length() - 1)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A block's steps, numbered tile after tile; all Int32 of the kernel.
+    """A block's units, numbered tile after tile; all Int32 of the kernel.
 
-    steps: of a tile; first, last: the run; k: columns of a row, units: units of it. row_steps, pick_of: where
-    a tile's columns are several rows one behind the other (picks), steps of a row and a step's row.
+    units: of a tile; first, last: the run; k: columns of a row. row_units, pick_of: where a tile's columns
+    are several rows one behind the other (picks), units of a row and a unit's row.
     """
 
-    steps: Any
+    units: Any
     first: Any
     last: Any
     k: Any
-    units: Any
-    row_steps: Any = None
+    row_units: Any = None
     pick_of: Any = None
 
-    def inside(self, step: Any) -> Any:
-        """The step's number within its row."""
-        return step if self.pick_of is None else step - self.pick_of(step) * self.row_steps
+    def inside(self, unit: Any) -> Any:
+        """The unit's number within its row."""
+        return unit if self.pick_of is None else unit - self.pick_of(unit) * self.row_units
+
+    def begin_of(self, warp: Any) -> Any:
+        """Where the part of a warp begins, and that of the one before it ends."""
+        count = self.last - self.first
+        return self.first + warp * (count >> 3) + cutlass.min(warp, count & 7)
 
     def holds(self, tile: Any) -> Any:
         """Whether some of the tile, which is not before the run, is this block's."""
-        return tile * self.steps < self.last
+        return tile * self.units < self.last
 
     def begun(self, tile: Any) -> Any:
-        """Whether the tile's first step is this block's."""
-        return tile * self.steps >= self.first
+        """Whether the tile's first unit is this block's."""
+        return tile * self.units >= self.first
 
     def whole(self, tile: Any) -> Any:
         """Whether the tile is this block's alone."""
-        return (tile * self.steps >= self.first) & ((tile + 1) * self.steps <= self.last)
+        return (tile * self.units >= self.first) & ((tile + 1) * self.units <= self.last)
 
 
-def run_of(block: Any, shares: tuple[Any, Any, Any], steps: Any, k: Any, units: Any, *picks: Any) -> Run:
+def run_of(block: Any, shares: tuple[Any, Any, Any], units: Any, k: Any, *picks: Any) -> Run:
     """Block number `block`. shares: portion, rest, split: `portion` tiles, of the first `rest` blocks one
-    more; with split, steps.
+    more; with split, units.
     """
     portion, rest, split = shares
-    grain = ptx.pick(split == 0, steps, Int32(1))
+    grain = ptx.pick(split == 0, units, Int32(1))
     first = block * portion + cutlass.min(block, rest)
     count = portion + (block < rest).to(Int32)
-    return Run(steps, first * grain, (first + count) * grain, k, units, *picks)
+    return Run(units, first * grain, (first + count) * grain, k, *picks)
 
 
 @cute.jit
 def _ask(
     fmt: cutlass.Constexpr,
     exact: cutlass.Constexpr,
-    half: cutlass.Constexpr,
+    locate: cutlass.Constexpr,
     lane: cutlass.Constexpr,
     at: cutlass.Constexpr,
     place: cutlass.Constexpr,
     run: cutlass.Constexpr,
     slot: Int32,
 ):
-    """Ask for a unit of the step at `place` (tile, step, steps left) into stage `slot`. at: where this lane's
-    part of the row begins.
+    """Ask for the unit at `place` (tile, unit, units left) into stage `slot`, and go on to the next one. at:
+    where this lane's part of the row begins.
     """
     if place[2] > 0:
-        unit = run.inside(place[1]) * halves(fmt) + half
-        there = unit if exact else cutlass.min(unit, run.units - 1)
-        here = [at[i] + wide(unit) * 128 for i in range(4)] + [at[4] + wide(there) * fmt.scale_bytes]
-        copy_unit(fmt, exact, here, lane, slot, unit, run.k)
+        unit = place[1]
+        inside = run.inside(unit)
+        here = [at[i] + wide(inside) * 128 for i in range(4)] + [at[4] + wide(inside) * fmt.scale_bytes]
+        copy_unit(fmt, exact, here, lane, slot, inside, run.k)
+        following = unit + 1
+        another = following == run.units
+        if cutlass.const_expr(run.pick_of is not None):
+            another = another | (inside + 1 == run.row_units)
+        place[2] = place[2] - 1
+        place[1] = following
+        if another:
+            if following == run.units:
+                place[1] = Int32(0)
+                place[0] = place[0] + 1
+            if place[2] > 0:
+                put(at, locate(place[0], place[1]))
     cute.arch.cp_async_commit_group()
-
-
-@cute.jit
-def _advance(
-    locate: cutlass.Constexpr,
-    at: cutlass.Constexpr,
-    place: cutlass.Constexpr,
-    run: cutlass.Constexpr,
-    hop: Int32,
-    hop_tiles: Int32,
-):
-    """On to the warp's next step."""
-    step = place[1]
-    tile = place[0] + hop_tiles
-    following = step + hop
-    if following >= run.steps:
-        following = following - run.steps
-        tile = tile + 1
-    another = tile != place[0]
-    if cutlass.const_expr(run.pick_of is not None):
-        another = another | (run.inside(step) + WARPS >= run.row_steps)
-    if (place[2] > 1) & another:
-        put(at, locate(tile, following - run.inside(following)))
-    place[0] = tile
-    place[1] = following
-    place[2] = place[2] - 1
 
 
 @cute.jit
@@ -149,81 +126,75 @@ def walk(
 ):
     """Go through the run.
 
-    begin: as in `gemv.walk`; locate(tile, step), for the first step of a row: where this lane's part of the
-    row begins; factor(step): what its sums are multiplied by, or None; hold(tile, row): what `store` will
-    need for a row of a tile; store(tile, row, sum, held): called by half the block, of each warp all lanes.
-    stages: of a warp, a multiple of a step's units; zeros: where ZEROS_BYTES of shared memory are free (NVFP4).
+    begin, factor: as in `gemv.walk`; locate(tile, unit), for the first unit of a row: where this lane's part
+    of the row begins; hold(tile, row): what `store` will need for a row of a tile; store(tile, row, sum,
+    held): called by whole warps. zeros: where ZEROS_BYTES of shared memory are free (NVFP4).
     """
     tid, _, _ = cute.arch.thread_idx()
     warp = cute.arch.make_warp_uniform(tid >> 5)
     lane = Lane(tid & 31, (tid & 31) >> 2, tid & 3, shared + SUMS_BYTES + warp * (stages * STAGE_BYTES))
-    a_step = halves(fmt)
-    steps = run.steps
-    hop_tiles = Int32(WARPS) // steps
-    hop = WARPS - hop_tiles * steps
-    start = run.first + warp
-    tile = start // steps
-    step = start - tile * steps
+    units = run.units
+    start = run.begin_of(warp)
+    left = run.begin_of(warp + 1) - start
+    tile = start // units
+    unit = start - tile * units
     at = cute.make_rmem_tensor((5,), Int64)
     place = cute.make_rmem_tensor((3,), Int32)
-    put(place, [tile, step, (cutlass.max(run.last - start, 0) + (WARPS - 1)) >> 3])
-    if place[2] > 0:
-        put(at, locate(tile, step - run.inside(step)))
-    for slot in cutlass.range(0, stages, a_step, unroll=1):
-        for half in cutlass.range_constexpr(a_step):
-            _ask(fmt, exact, half, lane, at, place, run, slot + half)
-        _advance(locate, at, place, run, hop, hop_tiles)
-    nothing = [Float32(0.0)] * 4
-    ptx.shared_store_f32x4(shared + tid * 16, nothing)
+    put(place, [tile, unit, left])
+    if left > 0:
+        put(at, locate(tile, unit - run.inside(unit)))
+    for slot in cutlass.range(stages - 1, unroll=1):
+        _ask(fmt, exact, locate, lane, at, place, run, slot)
     if cutlass.const_expr(fmt is NVFP4) and tid < ZEROS_BYTES // 16:
-        ptx.shared_store_f32x4(zeros + tid * 16, nothing)
+        ptx.shared_store_f32x4(zeros + tid * 16, [Float32(0.0)] * 4)
     begin()
+    first_tile = run.first // units
+    own = first_tile + (tid >> 4)
+    row = tid & 15
+    held = hold(own, row)
     x = _columns(fmt, lane, x_shared, zeros)
     sums = cute.make_rmem_tensor((4,), Float32)
     sums.fill(0.0)
     slot = Int32(0)
-    row = tid & 15
-    for some in cutlass.range(run.first // steps, (run.last + steps - 1) // steps, TILES, unroll=1):
-        own = some + (tid >> 4)
-        held = hold(own, row)
-        stop = cutlass.min(run.last, (some + TILES) * steps)
-        for number in cutlass.range(start, stop, WARPS, unroll=1):
-            times = 1.0 if factor is None else factor(step)
-            for half in cutlass.range_constexpr(a_step):
-                cute.arch.cp_async_wait_group(stages - 1)
-                cute.arch.sync_warp()
-                stage = lane.ring + (slot + half) * STAGE_BYTES
-                products = _products(fmt, lane, stage, x, step, half)
-                put(sums, [sums[i] + products[i] * times for i in range(4)])
-                cute.arch.sync_warp()
-                _ask(fmt, exact, half, lane, at, place, run, slot + half)
-            _advance(locate, at, place, run, hop, hop_tiles)
-            slot = slot + a_step
-            if slot == stages:
-                slot = Int32(0)
-            here = tile
-            tile = tile + hop_tiles
-            step = step + hop
-            if step >= steps:
-                step = step - steps
-                tile = tile + 1
-            if (tile != here) | (number + WARPS >= run.last):
-                place_of = shared + (here - some) * TILE_BYTES + warp * WARP_BYTES
-                _leave(fmt, values_of(sums, 4), lane, place_of)
-                sums.fill(0.0)
-        start = start + ((cutlass.max(stop - start, 0) + (WARPS - 1)) & -WARPS)
-        cute.arch.sync_threads()
-        if tid < TILES * 16:
-            mine = shared + (tid >> 4) * TILE_BYTES + row * 4
-            total = Float32(0.0)
-            for other in cutlass.range_constexpr(WARPS):
-                total = total + ptx.shared_load_f32(mine + other * WARP_BYTES)
-            store(own, row, total * unscaled(fmt), held)
-        if stop < run.last:
-            # A tile of fewer than 8 steps leaves some warps' places as they are.
-            cute.arch.sync_threads()
-            ptx.shared_store_f32x4(shared + tid * 16, nothing)
-            cute.arch.sync_threads()
+    free = Int32(stages - 1)
+    leave_at = shared + warp * (PLACES * PLACE_BYTES)
+    for remaining in cutlass.range(left, 0, -1, unroll=1):
+        cute.arch.cp_async_wait_group(stages - 2)
+        cute.arch.sync_warp()
+        _ask(fmt, exact, locate, lane, at, place, run, free)
+        products = _products(fmt, lane, lane.ring + slot * STAGE_BYTES, x, unit)
+        if cutlass.const_expr(factor is not None):
+            times = factor(unit)
+            products = [value * times for value in products]
+        put(sums, [sums[i] + products[i] for i in range(4)])
+        free = slot
+        slot = slot + 1
+        if slot == stages:
+            slot = Int32(0)
+        unit = unit + 1
+        if (unit == units) | (remaining == 1):
+            unit = Int32(0)
+            _leave(fmt, values_of(sums, 4), lane, leave_at)
+            leave_at = leave_at + PLACE_BYTES
+            sums.fill(0.0)
+    cute.arch.sync_threads()
+    # The first tiles' `held` was asked for early.
+    store(own, row, _total(run, own, row, shared) * unscaled(fmt), held)
+    for some in cutlass.range(own + THREADS // 16, (run.last + units - 1) // units, THREADS // 16, unroll=1):
+        store(some, row, _total(run, some, row, shared) * unscaled(fmt), hold(some, row))
+
+
+@cute.jit
+def _total(run: cutlass.Constexpr, tile: Int32, row: Int32, shared: Int32) -> Float32:
+    """A row's sum over the warps that touched its tile."""
+    total = Float32(0.0)
+    first, last = tile * run.units, (tile + 1) * run.units
+    for warp in cutlass.range(WARPS, unroll=1):
+        start, stop = run.begin_of(warp), run.begin_of(warp + 1)
+        if (start < last) & (stop > first) & (start < stop):
+            place = warp * PLACES + tile - start // run.units
+            total = total + ptx.shared_load_f32(shared + place * PLACE_BYTES + row * 4)
+    return total
 
 
 @cute.jit
@@ -261,11 +232,10 @@ def _columns(fmt: Any, lane: Lane, x: Any, zeros: Any) -> list[Any]:
     ]
 
 
-def _products(fmt: Any, lane: Lane, stage: Any, x: list[Any], step: Any, half: int) -> list[Any]:
+def _products(fmt: Any, lane: Lane, stage: Any, x: list[Any], unit: Any) -> list[Any]:
     """A unit's four sums of this lane."""
     if fmt is not NVFP4:
-        return TIMES[fmt.name](lane, stage, pieces(x[0] + step * (fmt.unit * 2)))
-    unit = step * 2 + half
+        return TIMES[fmt.name](lane, stage, pieces(x[0] + unit * (fmt.unit * 2)))
     return _times_nvfp4(lane, stage, pieces(x[0] + unit * x[1]), pieces(x[2] + unit * x[3]))
 
 
@@ -276,18 +246,21 @@ def _times_nvfp4(
     at = stage + 2048 + lane.g * 16 + (lane.t & 1) * 8
     selector = 0x6420 + (lane.t >> 1) * 0x1111
     scales = [decode.nvfp4_block_scales(ptx.shared_load_64(at + high * 128), selector) for high in range(2)]
-    result = [Float32(0.0)] * 4
-    for chunk in range(2):
-        low, high = chunks(lane, stage, chunk)
-        sums = [Float32(0.0)] * 4
-        for word in range(4):
+    codes = [chunks(lane, stage, chunk) for chunk in range(2)]
+    # Four sums of four products each: one alone would have to wait for each product before the next.
+    sums = [[[Float32(0.0)] * 4 for _ in range(2)] for _ in range(2)]
+    for word in range(4):
+        for chunk in range(2):
+            low, high = codes[chunk]
             a_low, a_high = decode.nvfp4_codes(low[word]), decode.nvfp4_codes(high[word])
             b = (first if word < 2 else second)(4 * chunk + word)
             for half in range(2):
                 a = [a_low[2 * half], a_high[2 * half], a_low[2 * half + 1], a_high[2 * half + 1]]
-                sums = ptx.mma_f16(sums, a, b[2 * half : 2 * half + 2])
-        result = [result[i] + sums[i] * scales[i // 2][chunk][i % 2] for i in range(4)]
-    return result
+                sums[chunk][half] = ptx.mma_f16(sums[chunk][half], a, b[2 * half : 2 * half + 2])
+    totals = [[a + b for a, b in zip(*sums[chunk], strict=True)] for chunk in range(2)]
+    return [
+        totals[0][i] * scales[i // 2][0][i % 2] + totals[1][i] * scales[i // 2][1][i % 2] for i in range(4)
+    ]
 
 
 @cute.jit

@@ -3,7 +3,8 @@
     pair     both are `linear_kernel.product`
     router   the bfloat16 one has the router's logits, the other the hidden layer of the shared expert
 
-They are too small to fill the machine for long, and the second need not wait for the first.
+They are too small to fill the machine for long, and the second need not wait for the first. With NVFP4 they
+take one row of activations.
 """
 
 import cutlass
@@ -13,7 +14,7 @@ from cutlass import Float32, Int32, Int64
 from dsv4chat.kernels.cute import gemv
 from dsv4chat.kernels.cute.experts_kernel import enter
 from dsv4chat.kernels.cute.linear_kernel import product
-from dsv4chat.kernels.cute.units import BF16
+from dsv4chat.kernels.cute.units import BF16, NVFP4
 
 
 @cute.kernel
@@ -47,14 +48,14 @@ def _kernel(
     zero, none = Int32(0), Int64(0)
     if block < first_blocks:
         product(
-            fmt, True, x, out, codes, scales, factors, none, none, ahead, also_ahead, x_kind, x_stride, zero,
-            matrix_rows, matrix_rows, rows, k, wk_bits, portion, rest, zero, ahead_lines,
+            fmt, True, fmt is NVFP4, x, out, codes, scales, factors, none, none, ahead, also_ahead, x_kind,
+            x_stride, zero, matrix_rows, matrix_rows, rows, k, wk_bits, portion, rest, zero, ahead_lines,
             also_lines, zero, zero, block, first_blocks,
         )  # fmt: skip
     else:
         product(
-            BF16, True, x, other_out, other_codes, none, none, none, none, none, none, x_kind, x_stride, zero,
-            other_rows, other_rows, rows, k, other_wk_bits, zero, zero, zero,
+            BF16, True, False, x, other_out, other_codes, none, none, none, none, none, none, x_kind, x_stride,
+            zero, other_rows, other_rows, rows, k, other_wk_bits, zero, zero, zero,
             zero, zero, zero, zero, block - first_blocks, blocks - first_blocks,
         )  # fmt: skip
 
@@ -122,14 +123,14 @@ def _router_kernel(
     zero, one, none = Int32(0), Int32(1), Int64(0)
     if block < router_blocks:
         product(
-            BF16, True, x, logits, router_codes, none, none, none, none, none, none, x_kind, x_stride, zero,
-            router_rows, router_rows, rows, k, router_wk_bits, zero, zero, zero,
+            BF16, True, False, x, logits, router_codes, none, none, none, none, none, none, x_kind, x_stride,
+            zero, router_rows, router_rows, rows, k, router_wk_bits, zero, zero, zero,
             zero, zero, zero, zero, block, router_blocks,
         )  # fmt: skip
     else:
         enter(
-            fmt, True, x, hidden, none, none, codes, scales, factors, none, none, zero, inner, x_kind,
-            x_stride, rows, one, inner, k, wk_bits, portion, rest, zero, limit, zero, block - router_blocks,
+            fmt, True, fmt is NVFP4, x, hidden, none, none, codes, scales, factors, none, none, zero, inner,
+            x_kind, x_stride, rows, one, inner, k, wk_bits, portion, rest, zero, limit, zero, block - router_blocks,
             blocks - router_blocks,
         )  # fmt: skip
 

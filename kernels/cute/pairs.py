@@ -25,6 +25,11 @@ PAIR_BLOCKS = 2
 ROUTER_BLOCKS = 24  # at least: a warp with few units is the sooner done
 
 
+def _most_rows(matrix: Matrix) -> int:
+    """Rows of activations that the kernels here take."""
+    return 1 if matrix.format == "nvfp4" else MOST_ROWS
+
+
 class Pair:
     """Two matrices with the same input, the first NVFP4 or FP8, the other bfloat16, in one launch."""
 
@@ -43,7 +48,7 @@ class Pair:
         outs = [x.new_empty((n, one.rows), dtype=torch.float32) for one in pair]
         x = x if x.stride(-1) == 1 else x.contiguous()
         shared = max(shared_bytes(one.format, one.units, n) for one in pair)
-        if n > MOST_ROWS or shared > self.machine.shared_most:
+        if n > _most_rows(self.first) or shared > self.machine.shared_most:
             for one, out in zip(pair, outs, strict=True):
                 launch_linear(self.machine, one, x, out, slots=1, ahead=ahead)
             return outs[0], outs[1]
@@ -81,7 +86,7 @@ class RouterAndShared:
         """x (n, d) -> logits (n, experts) float32, hidden (n, inner) half; None for too many rows."""
         n, router, matrix, inner = x.shape[0], self.router, self.shared.gate_up, self.shared.inner
         bytes_needed = max(shared_bytes(one.format, one.units, n) for one in (router, matrix))
-        if n > MOST_ROWS or bytes_needed > self.machine.shared_most:
+        if n > _most_rows(matrix) or bytes_needed > self.machine.shared_most:
             return None
         x = x if x.stride(-1) == 1 else x.contiguous()
         logits = x.new_empty((n, router.rows), dtype=torch.float32)
@@ -104,7 +109,7 @@ class RouterAndShared:
 
 
 class ChoiceAndShared:
-    """The router's choice, and the shared expert's result from its hidden layer, in one launch."""
+    """The router's choice, and the shared expert's result from its hidden layer in one launch: of one token."""
 
     def __init__(self, machine: Machine, choice: Router, shared: Experts) -> None:
         self.machine, self.choice, self.shared = machine, choice, shared
@@ -118,26 +123,24 @@ class ChoiceAndShared:
         self, logits: Tensor, tokens: Tensor, hidden: Tensor
     ) -> tuple[Tensor, Tensor, Tensor] | None:
         """logits (n, experts), hidden (n, inner) half -> ids and weights (n, picks), as of `Router`, and the
-        result (n, d), of one row perhaps in two parts; None for too many rows.
+        result (1, d), perhaps in two parts; None unless n is 1.
         """
         n, matrix, choice = hidden.shape[0], self.shared.down, self.choice
         bytes_needed = shared_bytes(matrix.format, matrix.units, n)
-        if n > MOST_ROWS or bytes_needed > self.machine.shared_most:
+        if n > 1 or bytes_needed > self.machine.shared_most:
             return None
         logits = logits.contiguous()
         ids, weights = choice.outputs(logits)
         resident = max(1, self.machine.blocks_at_once(bytes_needed, PAIR_BLOCKS) - n)
-        tiles = -(-matrix.rows // 16)
-        blocks, wk_bits = shared_out(resident, tiles, matrix.units)
-        own = Portions.for_one_row(matrix, resident, cut=True) if n == 1 else Portions(0, 0, 0)
+        own = Portions.of(resident, -(-matrix.rows // 16), matrix.units, cut=True)
         out = hidden.new_empty((2 if own.cut else n, matrix.rows), dtype=torch.float32)
         arguments = [
             address(logits), address(choice.bias), address(choice.table), address(tokens), address(ids),
             address(weights), address(hidden), address(out), address(matrix.codes), address(matrix.scales),
             address(matrix.factors), Number(logits.shape[1]), Number(choice.picks), Number(n),
-            Number(matrix.columns), Number(matrix.rows), Number(wk_bits), *own.numbers, Number(own.cut),
+            Number(matrix.columns), Number(matrix.rows), *own.numbers, Number(own.cut),
             Real(choice.scaling),
         ]  # fmt: skip
-        grid = (n + (own.blocks or blocks), 1)
+        grid = (n + own.blocks, 1)
         self.machine.launch(f"choice_{matrix.format}", grid, THREADS, bytes_needed, arguments)
         return ids, weights, out

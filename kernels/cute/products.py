@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.cute.arrange import STEP, UNIT, Matrix
+from dsv4chat.kernels.cute.arrange import UNIT, Matrix
 from dsv4chat.kernels.cute.driver import Address, Number, Real, address
 from dsv4chat.kernels.cute.machine import Machine
 
@@ -28,6 +28,7 @@ LINE_BYTES = 128
 MOST_AHEAD = 1 << 22
 MOST_PICKS = 32
 PICK_BITS = 20
+MOST_TILES = 40  # of a block with one row of activations, so that its warps have places for their sums
 ZEROS_BYTES = 512  # beside one row of activations with NVFP4
 PICKS_BYTES = 8 * MOST_PICKS  # in which `down` keeps the picks' experts and factors
 KINDS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2}
@@ -35,9 +36,8 @@ KINDS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2}
 
 def shared_bytes(format: str, units: int, rows: int) -> int:
     """Shared memory of a block: the sums, the stages, and `rows` rows of activations."""
-    columns = -(-units * UNIT[format] // STEP[format]) * STEP[format]
     zeros = ZEROS_BYTES if rows == 1 and format == "nvfp4" else 0
-    return SUMS_BYTES + WARPS * STAGES[format] * STAGE_BYTES + rows * (columns * 2 + 64) + zeros
+    return SUMS_BYTES + WARPS * STAGES[format] * STAGE_BYTES + rows * (units * UNIT[format] * 2 + 64) + zeros
 
 
 def split(machine: Machine, tiles: int, units: int, slots: int, shared: int, most: int) -> tuple[int, int]:
@@ -66,7 +66,7 @@ def shared_out(blocks: int, tiles: int, units: int) -> tuple[int, int]:
 @dataclass(frozen=True)
 class Portions:
     """How blocks share the tiles of a matrix with one row of activations: `portion` each, of the first `rest`
-    blocks one more; cut: steps instead of tiles, so that a result comes in two parts. A portion of 0: as with
+    blocks one more; cut: units instead of tiles, so that a result comes in two parts. Without blocks: as with
     several rows.
     """
 
@@ -76,11 +76,11 @@ class Portions:
     cut: bool = False
 
     @staticmethod
-    def of(blocks: int, tiles: int, steps: int, cut: bool = False) -> "Portions":
+    def of(blocks: int, tiles: int, units: int, cut: bool = False) -> "Portions":
         """For up to `blocks` blocks; cut: whether that is allowed, where whole tiles come out uneven."""
-        blocks = min(blocks, tiles)
+        blocks = min(max(blocks, -(-tiles // MOST_TILES)), tiles)
         if cut and tiles % blocks:
-            return Portions(blocks, *divmod(tiles * steps, blocks), cut=True)
+            return Portions(blocks, *divmod(tiles * units, blocks), cut=True)
         blocks = -(-tiles // -(-tiles // blocks))  # as few as end with the others
         return Portions(blocks, *divmod(tiles, blocks))
 
@@ -91,8 +91,12 @@ class Portions:
         """Of up to `blocks` blocks: `one_row` is for NVFP4, and for what is cut. a_tile: rows of a tile, of
         `rows` instead of all.
         """
-        share = Portions.of(blocks, -(-(rows or matrix.rows) // a_tile), matrix.steps, cut)
+        share = Portions.of(blocks, -(-(rows or matrix.rows) // a_tile), matrix.units, cut)
         return share if share.cut or matrix.format == "nvfp4" else Portions(0, 0, 0)
+
+    def kernel(self, matrix: Matrix, family: str) -> str:
+        """Name of the kernel."""
+        return matrix.kernel(family) + ("_one" if self.blocks else "")
 
     @property
     def numbers(self) -> list[Number]:
@@ -207,7 +211,7 @@ def launch_linear(
             Number(share.cut), *lines, Number(settle),
         ]  # fmt: skip
         grid = (share.blocks or blocks, slots)
-        machine.launch(matrix.kernel("linear"), grid, THREADS, shared, arguments)
+        machine.launch(share.kernel(matrix, "linear"), grid, THREADS, shared, arguments)
 
 
 class Experts:
@@ -243,16 +247,16 @@ class Experts:
             return out if add is None else out.add_(add)
         self.enter(x, hidden, ids, weights, rows=1, picks=picks, settled=settled)
         matrix = self.down
-        steps = matrix.steps * picks
+        units = matrix.units * picks
         shared = (
             SUMS_BYTES
             + WARPS * STAGES_DOWN * STAGE_BYTES
             + PICKS_BYTES
-            + steps * STEP[matrix.format] * 2
+            + units * UNIT[matrix.format] * 2
             + ZEROS_BYTES
         )
         most = max(1, self.machine.blocks_at_once(shared, BLOCKS_DOWN) // n)
-        share = Portions.of(most, -(-matrix.rows // 16), steps, cut=parts and n == 1 and out is None)
+        share = Portions.of(most, -(-matrix.rows // 16), units, cut=parts and n == 1 and out is None)
         if out is None:
             out = x.new_empty((2 if share.cut else n, matrix.rows), dtype=torch.float32)
         add_stride = matrix.rows if add is not None and add.shape[0] > n else 0
@@ -261,7 +265,7 @@ class Experts:
             address(matrix.codes), address(matrix.scales), address(self.down_factors),
             Address(matrix.codes_bytes), Address(matrix.scales_bytes), address(ahead),
             Number(picks), Number(matrix.rows), Number(matrix.columns), *share.numbers, Number(share.cut),
-            Number(add_stride), Number(-(-(1 << PICK_BITS) // matrix.steps)),
+            Number(add_stride), Number(-(-(1 << PICK_BITS) // matrix.units)),
             Number(0 if ahead is None else _lines(ahead)), Number(settled),
         ]  # fmt: skip
         self.machine.launch(matrix.kernel("down"), (share.blocks, n), THREADS, shared, arguments)
@@ -306,7 +310,7 @@ class Experts:
             Real(self.limit),
         ]  # fmt: skip
         grid = (share.blocks or blocks, slots)
-        self.machine.launch(matrix.kernel("gate_up"), grid, THREADS, shared, arguments)
+        self.machine.launch(share.kernel(matrix, "gate_up"), grid, THREADS, shared, arguments)
 
 
 def one_factor_each(down: Matrix) -> bool:

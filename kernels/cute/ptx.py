@@ -171,8 +171,16 @@ def prefetch(address: Any) -> None:
 
 
 def copy_async_16(to: Any, address: Any) -> None:
-    """16 bytes of weights on their way into shared memory, past L1."""
-    asm("cp.async.cg.shared.global.L2::128B [$0], [$1], 16;", [], [to, address], volatile=True)
+    """16 bytes of weights on their way into shared memory, past L1 and the first to leave L2: they are read
+    once, and what is small and read again would make room for them.
+    """
+    asm(
+        "{ .reg .b64 first; mov.b64 first, 0x12F0000000000000;\n"
+        "cp.async.cg.shared.global.L2::cache_hint.L2::128B [$0], [$1], 16, first; }",
+        [],
+        [to, address],
+        volatile=True,
+    )
 
 
 def copy_async_if(to: Any, address: Any, wanted: Any, size: int) -> None:
