@@ -170,15 +170,19 @@ def prefetch(address: Any) -> None:
     asm("prefetch.global.L2 [$0];", [], [address], volatile=True)
 
 
-def copy_async_16(to: Any, address: Any) -> None:
-    """16 bytes of weights on their way into shared memory, past L1 and the first to leave L2: they are read
-    once, and what is small and read again would make room for them.
+def read_once() -> Any:
+    """The policy of L2 for what is read once: it is the first to leave, so that what is small and read again
+    stays.
     """
+    return asm("createpolicy.fractional.L2::evict_first.b64 $0, 1.0;", [Int64], [])
+
+
+def copy_async_16(to: Any, address: Any, policy: Any) -> None:
+    """16 bytes of weights on their way into shared memory, past L1."""
     asm(
-        "{ .reg .b64 first; mov.b64 first, 0x12F0000000000000;\n"
-        "cp.async.cg.shared.global.L2::cache_hint.L2::128B [$0], [$1], 16, first; }",
+        "cp.async.cg.shared.global.L2::cache_hint.L2::128B [$0], [$1], 16, $2;",
         [],
-        [to, address],
+        [to, address, policy],
         volatile=True,
     )
 
