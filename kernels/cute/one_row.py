@@ -23,7 +23,8 @@ from dsv4chat.kernels.cute.gemv import SUMS_BYTES, THREADS, WARPS, put, values_o
 from dsv4chat.kernels.cute.units import NVFP4, STAGE_BYTES, TIMES, Lane, chunks, copy_unit, pieces, wide
 
 PLACE_BYTES = 16 * 4  # a warp's sums of a tile
-PLACES = SUMS_BYTES // (WARPS * PLACE_BYTES)  # tiles a warp may touch
+PLACES = 7  # tiles a warp may touch
+PARTS_AT = WARPS * PLACES * PLACE_BYTES  # behind the sums: each warp's first and last tile
 ZEROS_BYTES = 512  # as much as a unit's x
 
 
@@ -158,6 +159,9 @@ def walk(
     slot = Int32(0)
     free = Int32(stages - 1)
     leave_at = shared + warp * (PLACES * PLACE_BYTES)
+    if lane.lane == 0:
+        last_tile = ptx.pick(left > 0, (start + left - 1) // units, Int32(-1))
+        ptx.shared_store_64(shared + PARTS_AT + warp * 8, [tile, last_tile])
     for remaining in cutlass.range(left, 0, -1, unroll=1):
         cute.arch.cp_async_wait_group(stages - 2)
         cute.arch.sync_warp()
@@ -179,21 +183,19 @@ def walk(
             sums.fill(0.0)
     cute.arch.sync_threads()
     # The first tiles' `held` was asked for early.
-    store(own, row, _total(run, own, row, shared) * unscaled(fmt), held)
+    store(own, row, _total(own, row, shared) * unscaled(fmt), held)
     for some in cutlass.range(own + THREADS // 16, (run.last + units - 1) // units, THREADS // 16, unroll=1):
-        store(some, row, _total(run, some, row, shared) * unscaled(fmt), hold(some, row))
+        store(some, row, _total(some, row, shared) * unscaled(fmt), hold(some, row))
 
 
-@cute.jit
-def _total(run: cutlass.Constexpr, tile: Int32, row: Int32, shared: Int32) -> Float32:
+def _total(tile: Any, row: Any, shared: Any) -> Any:
     """A row's sum over the warps that touched its tile."""
     total = Float32(0.0)
-    first, last = tile * run.units, (tile + 1) * run.units
-    for warp in cutlass.range(WARPS, unroll=1):
-        start, stop = run.begin_of(warp), run.begin_of(warp + 1)
-        if (start < last) & (stop > first) & (start < stop):
-            place = warp * PLACES + tile - start // run.units
-            total = total + ptx.shared_load_f32(shared + place * PLACE_BYTES + row * 4)
+    for warp in range(WARPS):
+        first, last = ptx.shared_load_64(shared + PARTS_AT + warp * 8)
+        place = cutlass.min(cutlass.max(tile - first, 0), PLACES - 1)
+        value = ptx.shared_load_f32(shared + (warp * PLACES + place) * PLACE_BYTES + row * 4)
+        total = total + ptx.pick((tile >= first) & (tile <= last), value, Float32(0.0))
     return total
 
 
@@ -247,20 +249,20 @@ def _times_nvfp4(
     selector = 0x6420 + (lane.t >> 1) * 0x1111
     scales = [decode.nvfp4_block_scales(ptx.shared_load_64(at + high * 128), selector) for high in range(2)]
     codes = [chunks(lane, stage, chunk) for chunk in range(2)]
-    # Four sums of four products each: one alone would have to wait for each product before the next.
-    sums = [[[Float32(0.0)] * 4 for _ in range(2)] for _ in range(2)]
+    # Both chunks at a time: one alone would have to wait for each product before the next.
+    sums = [[Float32(0.0)] * 4 for _ in range(2)]
+    operands: list[Any] = [None, None]
     for word in range(4):
-        for chunk in range(2):
-            low, high = codes[chunk]
-            a_low, a_high = decode.nvfp4_codes(low[word]), decode.nvfp4_codes(high[word])
-            b = (first if word < 2 else second)(4 * chunk + word)
-            for half in range(2):
+        for half in range(2):
+            for chunk in range(2):
+                low, high = codes[chunk]
+                if half == 0:
+                    decoded = [decode.nvfp4_codes(low[word]), decode.nvfp4_codes(high[word])]
+                    operands[chunk] = decoded, (first if word < 2 else second)(4 * chunk + word)
+                (a_low, a_high), b = operands[chunk]
                 a = [a_low[2 * half], a_high[2 * half], a_low[2 * half + 1], a_high[2 * half + 1]]
-                sums[chunk][half] = ptx.mma_f16(sums[chunk][half], a, b[2 * half : 2 * half + 2])
-    totals = [[a + b for a, b in zip(*sums[chunk], strict=True)] for chunk in range(2)]
-    return [
-        totals[0][i] * scales[i // 2][0][i % 2] + totals[1][i] * scales[i // 2][1][i % 2] for i in range(4)
-    ]
+                sums[chunk] = ptx.mma_f16(sums[chunk], a, b[2 * half : 2 * half + 2])
+    return [sums[0][i] * scales[i // 2][0][i % 2] + sums[1][i] * scales[i // 2][1][i % 2] for i in range(4)]
 
 
 @cute.jit

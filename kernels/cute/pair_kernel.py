@@ -54,8 +54,8 @@ def _kernel(
         )  # fmt: skip
     else:
         product(
-            BF16, True, False, x, other_out, other_codes, none, none, none, none, none, none, x_kind, x_stride,
-            zero, other_rows, other_rows, rows, k, other_wk_bits, zero, zero, zero,
+            BF16, True, False, x, other_out, other_codes, none, none, none, none, none, none, x_kind,
+            x_stride, zero, other_rows, other_rows, rows, k, other_wk_bits, zero, zero, zero,
             zero, zero, zero, zero, block - first_blocks, blocks - first_blocks,
         )  # fmt: skip
 
@@ -130,8 +130,8 @@ def _router_kernel(
     else:
         enter(
             fmt, True, fmt is NVFP4, x, hidden, none, none, codes, scales, factors, none, none, zero, inner,
-            x_kind, x_stride, rows, one, inner, k, wk_bits, portion, rest, zero, limit, zero, block - router_blocks,
-            blocks - router_blocks,
+            x_kind, x_stride, rows, one, inner, k, wk_bits, portion, rest, zero, limit, zero,
+            block - router_blocks, blocks - router_blocks,
         )  # fmt: skip
 
 

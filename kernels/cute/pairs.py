@@ -109,7 +109,7 @@ class RouterAndShared:
 
 
 class ChoiceAndShared:
-    """The router's choice, and the shared expert's result from its hidden layer in one launch: of one token."""
+    """The router's choice, and the shared expert's result from its hidden layer: one launch, one token."""
 
     def __init__(self, machine: Machine, choice: Router, shared: Experts) -> None:
         self.machine, self.choice, self.shared = machine, choice, shared

@@ -91,6 +91,7 @@ class Portions:
         """Of up to `blocks` blocks: `one_row` is for NVFP4, and for what is cut. a_tile: rows of a tile, of
         `rows` instead of all.
         """
+        cut = cut and matrix.format in ("fp8", "nvfp4")
         share = Portions.of(blocks, -(-(rows or matrix.rows) // a_tile), matrix.units, cut)
         return share if share.cut or matrix.format == "nvfp4" else Portions(0, 0, 0)
 

@@ -170,21 +170,9 @@ def prefetch(address: Any) -> None:
     asm("prefetch.global.L2 [$0];", [], [address], volatile=True)
 
 
-def read_once() -> Any:
-    """The policy of L2 for what is read once: it is the first to leave, so that what is small and read again
-    stays.
-    """
-    return asm("createpolicy.fractional.L2::evict_first.b64 $0, 1.0;", [Int64], [])
-
-
-def copy_async_16(to: Any, address: Any, policy: Any) -> None:
+def copy_async_16(to: Any, address: Any) -> None:
     """16 bytes of weights on their way into shared memory, past L1."""
-    asm(
-        "cp.async.cg.shared.global.L2::cache_hint.L2::128B [$0], [$1], 16, $2;",
-        [],
-        [to, address, policy],
-        volatile=True,
-    )
+    asm("cp.async.cg.shared.global.L2::128B [$0], [$1], 16;", [], [to, address], volatile=True)
 
 
 def copy_async_if(to: Any, address: Any, wanted: Any, size: int) -> None:

@@ -80,14 +80,13 @@ def copy_unit(fmt: Format, exact: bool, at: Sequence[Any], lane: Lane, slot: Any
     """
     stage = lane.ring + slot * STAGE_BYTES
     chunk = lane.lane & 7
-    policy = ptx.read_once()
     back = Int32(0)
     if not exact:
         back = cutlass.min((k >> (fmt.columns.bit_length() - 1)) - 1 - (unit * 8 + chunk), 0) * 16
     for i in range(4):
         row = i * 4 + (lane.lane >> 3)
         address = at[i] if exact else at[i] + wide(back)
-        ptx.copy_async_16(stage + row * 128 + (chunk ^ ((row & 1) << 2)) * 16, address, policy)
+        ptx.copy_async_16(stage + row * 128 + (chunk ^ ((row & 1) << 2)) * 16, address)
     if fmt is NVFP4:
         ptx.copy_async_if(stage + 2048 + lane.lane * 16, at[4], (lane.lane < 16).to(Int32), 16)
     elif fmt is FP8:
