@@ -26,9 +26,11 @@ class Linear:
     """Matrices with the same input, one below the other: out = x W^T, float32.
 
     settles: whether a call with `settle` lets the operation after it rely on all that came before it.
+    takes_halves: whether x is best given as float16.
     """
 
     settles = False
+    takes_halves = False
 
     def __init__(self, parts: Sequence[Packed]) -> None:
         self.parts = list(parts)
@@ -62,8 +64,8 @@ class Grouped:
     def __init__(self, packed: Packed) -> None:
         self.packed = packed
 
-    def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
-        """x (n, groups * columns) -> (n, groups * rows) float32."""
+    def __call__(self, x: Tensor, out: Tensor | None = None, halves: bool = False) -> Tensor:
+        """x (n, groups * columns) -> (n, groups * rows) float32; of a kernel with `halves`: float16."""
         groups, rows, columns = self.packed.shape
         values = self.packed.values(x.dtype)
         results = [products(row.view(groups, columns), values) for row in x]

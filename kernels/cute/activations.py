@@ -24,34 +24,41 @@ def stage(
     shared: Int32,
     shared_stride: Int32,
     units: Int32,
+    at_once: cutlass.Constexpr = AT_ONCE,
 ):
     """Copy rows of activations into shared memory, in the order in which lanes meet them, zeros from k on.
 
-    kind: 0 bfloat16, 1 half, 2 float32; stride: elements between rows of `source`.
+    kind: 0 bfloat16, 1 half, 2 float32; stride: elements between rows of `source`; at_once: pieces a thread
+    asks for before it uses the first.
     """
     for row in cutlass.range(rows, unroll=1):
         here = source + row.to(Int64) * stride.to(Int64) * x_bytes(kind)
         there = shared + row * shared_stride
         if kind == 0:
-            _stage_row(fmt, 0, here, k, there, units)
+            _stage_row(fmt, 0, at_once, here, k, there, units)
         elif kind == 1:
-            _stage_row(fmt, 1, here, k, there, units)
+            _stage_row(fmt, 1, at_once, here, k, there, units)
         else:
-            _stage_row(fmt, 2, here, k, there, units)
+            _stage_row(fmt, 2, at_once, here, k, there, units)
 
 
 @cute.jit
 def _stage_row(
-    fmt: cutlass.Constexpr, kind: cutlass.Constexpr, source: Int64, k: Int32, shared: Int32, units: Int32
+    fmt: cutlass.Constexpr,
+    kind: cutlass.Constexpr,
+    at_once: cutlass.Constexpr,
+    source: Int64,
+    k: Int32,
+    shared: Int32,
+    units: Int32,
 ):
-    """One row; a thread asks for AT_ONCE pieces before it uses the first."""
     tid, _, _ = cute.arch.thread_idx()
     pieces = units * (fmt.unit // 8)
-    for piece in cutlass.range(tid, pieces, AT_ONCE * THREADS, unroll=1):
-        places = [piece + i * THREADS for i in range(AT_ONCE)]
+    for piece in cutlass.range(tid, pieces, at_once * THREADS, unroll=1):
+        places = [piece + i * THREADS for i in range(at_once)]
         columns = [_column(fmt, place) for place in places]
         read = [_eight(kind, source, cutlass.min(column, k - 8)) for column in columns]
-        for i in cutlass.range_constexpr(AT_ONCE):
+        for i in cutlass.range_constexpr(at_once):
             if places[i] < pieces:
                 words = _pairs(fmt, kind, read[i])
                 inside = columns[i] < k

@@ -29,8 +29,8 @@ def check(machine: Machine, quick: bool = False) -> Iterator[Checked]:
                 yield check_products.linear(machine, format, rows, columns, n)
         for rows, columns in ((7168, 2048), (5000, 1568 if format == "nvfp4" else 1552), (4300, 1024)):
             yield check_products.in_parts(machine, format, rows, columns)
-        yield check_products.grouped(machine, format, 1)
-        yield check_products.grouped(machine, format, 8)
+        yield from check_products.grouped(machine, format, 1)
+        yield from check_products.grouped(machine, format, 8)
         for inner, d in EXPERTS[:2] if quick else EXPERTS:
             for n, picks in ((1, 6), (3, 4)) if quick else ((1, 6), (3, 4), (8, 6)):
                 yield check_products.experts(machine, format, inner, d, n, picks)

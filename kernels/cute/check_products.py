@@ -1,6 +1,7 @@
 """Products and experts against float64."""
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from dsv4chat.kernels.fp8 import TILE
 from dsv4chat.kernels.packed import Packed
 
 PRODUCT_BOUND = 2e-5
+HALVES_BOUND = 2.0**-11
 EXPERTS_BOUND = 1e-3
 HIDDEN = 5.0  # the size of w1 x and w3 x in the checks: the clamp at 10 acts on some
 
@@ -98,17 +100,19 @@ def pair(machine: Machine, format: str, rows: int, columns: int, n: int) -> Chec
     return Checked(f"pair_{format}", f"{rows} x {columns}, {n} rows", error, PRODUCT_BOUND)
 
 
-def grouped(machine: Machine, format: str, n: int) -> Checked:
+def grouped(machine: Machine, format: str, n: int) -> Iterator[Checked]:
     packed = random_packed(format, (3, 256, 1024), machine.device)
     x = _activations(n, 3 * 1024, machine.device, n)
     out = torch.full((n, 3 * 256), torch.nan, device=machine.device)
     ready = _ready(machine, packed)
-    products.Grouped(machine, ready)(x, out)
+    call = products.Grouped(machine, ready)
+    call(x, out)
     parts = _operand(x, format).view(n, 3, 1024)
     reference = torch.einsum("ngk,grk->ngr", parts, _values(packed)).reshape(n, -1)
-    return Checked(
-        ready.kernel("linear"), f"3 groups, {n} rows", relative_error(out, reference), PRODUCT_BOUND
-    )
+    what = f"3 groups, {n} rows"
+    yield Checked(ready.kernel("linear"), what, relative_error(out, reference), PRODUCT_BOUND)
+    error = relative_error(call(x, halves=True), reference.clamp(-65504, 65504))
+    yield Checked(ready.kernel("linear"), f"{what}, halves", error, HALVES_BOUND)
 
 
 def _swiglu(gate: Tensor, up: Tensor, limit: float) -> Tensor:

@@ -45,7 +45,7 @@ def _kernel(
     else:
         product(
             fmt, True, True, hidden, out, codes, scales, factors, none, none, none, none, one, k, zero,
-            matrix_rows, matrix_rows, rows, k, zero, portion, rest, split, zero, zero, one, zero,
+            matrix_rows, matrix_rows, rows, k, zero, portion, rest, split, zero, zero, one, zero, zero,
             block - rows, blocks - rows,
         )  # fmt: skip
 

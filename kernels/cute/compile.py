@@ -63,7 +63,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
             return pair_kernel.pair, [fmt, *[Int64(0)] * 9, *[Int32(1)] * 13]
         return pair_kernel.router, [fmt, *[Int64(0)] * 7, *[Int32(1)] * 11, Float32(1.0)]
     function, addresses, numbers, reals = {
-        "linear": (linear_kernel.linear, 9, 14, 0),
+        "linear": (linear_kernel.linear, 9, 15, 0),
         "gate_up": (experts_kernel.gate_up, 9, 12, 1),
         "down": (experts_kernel.down, 10, 10, 0),
         "connection": (connection_kernel.connection, 12, 4, 2),

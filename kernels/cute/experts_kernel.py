@@ -23,6 +23,7 @@ from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 STAGES_DOWN = 4  # beside the hidden layers of all picks
 MOST_PICKS = 32
+PICKS_AT_ONCE = 9  # a thread's part of six picks of 3,072
 PICK_BITS = 20  # unit * ceil(2^20 / units) >> 20 is unit // units, for the few hundred units there can be
 
 
@@ -295,7 +296,16 @@ def _down_kernel(
         if cutlass.const_expr(exact):
             # Whole units: the picks are one long row, all of it asked for at once.
             activations.stage(
-                fmt, source, Int32(1), k, Int32(1), picks * k, x_shared, x_row_bytes, units * picks
+                fmt,
+                source,
+                Int32(1),
+                k,
+                Int32(1),
+                picks * k,
+                x_shared,
+                x_row_bytes,
+                units * picks,
+                PICKS_AT_ONCE,
             )
         else:
             activations.stage(fmt, source, Int32(1), k, picks, k, x_shared, x_row_bytes, units)

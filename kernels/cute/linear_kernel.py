@@ -4,6 +4,8 @@ matrix, its own part of x and of out (grouped projections).
 settle: the next kernel starts only when all before this one are complete, so that it need not wait for what
 they made. Else it starts at once.
 
+halves: the result is stored as halves, which a next product takes as they are; then nothing is split.
+
 one: for one row of activations, by `one_row`: a block of a slot has `portion` tiles, of the first `rest`
 blocks one more; with split those are units, and the result comes in two parts, the second out_stride behind
 the first. Else it is `gemv` that does it, with wk_bits.
@@ -21,14 +23,26 @@ from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 @cute.jit
 def _store(
-    out: Int64, stride: Int32, row: Int32, last: Int32, column: Int32, rows: Int32, sums: list[Float32]
+    out: Int64,
+    stride: Int32,
+    first: Int32,
+    row: Int32,
+    last: Int32,
+    column: Int32,
+    rows: Int32,
+    halves: Int32,
+    sums: list[Float32],
 ):
-    """Rows `row` and row + 8 of the product for activation rows `column` and column + 1."""
+    """Rows `row` and row + 8, of `first` on, of the product for activation rows `column` and column + 1."""
     for i in cutlass.range_constexpr(4):
         here = row + 8 * (i // 2)
         n = column + i % 2
         if (here < last) & (n < rows):
-            ptx.store_f32(out + (n.to(Int64) * stride.to(Int64) + here.to(Int64)) * 4, sums[i])
+            place = n.to(Int64) * stride.to(Int64) + (first + here).to(Int64)
+            if halves != 0:
+                ptx.store_clipped_f16(out + place * 2, sums[i])
+            else:
+                ptx.store_f32(out + place * 4, sums[i])
 
 
 @cute.jit
@@ -59,6 +73,7 @@ def product(
     ahead_lines: Int32,
     also_lines: Int32,
     settle: Int32,
+    halves: Int32,
     slot: Int32,
     block: Int32,
     blocks: Int32,
@@ -103,8 +118,7 @@ def product(
 
     def store(tile: Any, sums: Any, held: Any) -> None:
         values = [sums[i] * held[i // 2] for i in range(4)]
-        here = out + first.to(Int64) * 4
-        _store(here, out_stride, tile * 16 + g, matrix_rows, t * 2, rows, values)
+        _store(out, out_stride, first, tile * 16 + g, matrix_rows, t * 2, rows, halves, values)
 
     if cutlass.const_expr(one):
         run = one_row.run_of(block, (portion, rest, split), units, k)
@@ -113,9 +127,14 @@ def product(
             return gemv.load_factor(factors, first + cutlass.min(tile * 16 + row, matrix_rows - 1))
 
         def store_row(tile: Any, row: Any, total: Any, held: Any) -> None:
-            here = out + (first + tile * 16 + row).to(Int64) * 4
-            there = run.holds(tile) & (tile * 16 + row < matrix_rows)
-            one_row.store_part(run, split, tile, there, here, out_stride, total * held)
+            number = tile * 16 + row
+            there = run.holds(tile) & (number < matrix_rows)
+            place = (first + number).to(Int64)
+            if halves != 0:
+                if there:
+                    ptx.store_clipped_f16(out + place * 2, total * held)
+            else:
+                one_row.store_part(run, split, tile, there, out + place * 4, out_stride, total * held)
 
         one_row.walk(
             fmt, exact, fmt.stages, locate, begin, hold_row, None, store_row, run, shared, x_shared,
@@ -157,13 +176,14 @@ def _kernel(
     ahead_lines: Int32,
     also_lines: Int32,
     settle: Int32,
+    halves: Int32,
 ):
     block, slot, _ = cute.arch.block_idx()
     blocks, _, _ = cute.arch.grid_dim()
     product(
         fmt, exact, one, x, out, codes, scales, factors, codes_slot, scales_slot, ahead, also_ahead, x_kind,
         x_stride, x_slot, out_stride, matrix_rows, rows, k, wk_bits, portion, rest, split, ahead_lines,
-        also_lines, settle, slot, block, blocks,
+        also_lines, settle, halves, slot, block, blocks,
     )  # fmt: skip
 
 
@@ -195,11 +215,12 @@ def linear(
     ahead_lines: Int32,
     also_lines: Int32,
     settle: Int32,
+    halves: Int32,
 ):
     _kernel(
         fmt, exact, one, x, out, codes, scales, factors, codes_slot, scales_slot, ahead, also_ahead, x_kind,
         x_stride, x_slot, out_stride, matrix_rows, rows, k, wk_bits, portion, rest, split, ahead_lines,
-        also_lines, settle,
+        also_lines, settle, halves,
     ).launch(
         grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=fmt.blocks, preferred_smem_carveout=100
     )  # fmt: skip

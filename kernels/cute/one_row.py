@@ -1,9 +1,9 @@
 """The walk of `gemv` for one row of activations, where every warp counts and nothing waits for a tile's end.
 
-A block has a run of units, tile after tile, and each of its 8 warps a part of that run, wherever tiles end. A
-warp leaves its 16 sums of each tile that it touches in shared memory, where the block adds them up in the
-end. A run may begin and end within a tile (split): then the tile's result comes in two parts, that of the
-block which has its beginning and that of the next.
+A block has a run of units, tile after tile, and its 8 warps take every eighth of them wherever a tile ends. A
+warp leaves its 16 sums of a tile in shared memory; the block adds them up once for TILES tiles. A run may
+begin and end within a tile (split): then the tile's result comes in two parts, that of the block which has
+its beginning and that of the next.
 
 NVFP4: what 8 columns of B are good for. Column n has x only where lane n % 4 holds its first (n < 4) or
 second block of 16 codes, zeros elsewhere; so each column of the product belongs to one block scale, which is
@@ -19,12 +19,12 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import decode, ptx
-from dsv4chat.kernels.cute.gemv import SUMS_BYTES, THREADS, WARPS, put, values_of
+from dsv4chat.kernels.cute.gemv import SUMS_BYTES, WARPS, put, values_of
 from dsv4chat.kernels.cute.units import NVFP4, STAGE_BYTES, TIMES, Lane, chunks, copy_unit, pieces, wide
 
-PLACE_BYTES = 16 * 4  # a warp's sums of a tile
-PLACES = 7  # tiles a warp may touch
-PARTS_AT = WARPS * PLACES * PLACE_BYTES  # behind the sums: each warp's first and last tile
+TILES = 8  # added up at a time
+WARP_BYTES = 16 * 4  # a warp's sums of a tile
+TILE_BYTES = WARPS * WARP_BYTES
 ZEROS_BYTES = 512  # as much as a unit's x
 
 
@@ -46,11 +46,6 @@ class Run:
     def inside(self, unit: Any) -> Any:
         """The unit's number within its row."""
         return unit if self.pick_of is None else unit - self.pick_of(unit) * self.row_units
-
-    def begin_of(self, warp: Any) -> Any:
-        """Where the part of a warp begins, and that of the one before it ends."""
-        count = self.last - self.first
-        return self.first + warp * (count >> 3) + cutlass.min(warp, count & 7)
 
     def holds(self, tile: Any) -> Any:
         """Whether some of the tile, which is not before the run, is this block's."""
@@ -86,27 +81,31 @@ def _ask(
     place: cutlass.Constexpr,
     run: cutlass.Constexpr,
     slot: Int32,
+    hop: Int32,
+    hop_tiles: Int32,
 ):
-    """Ask for the unit at `place` (tile, unit, units left) into stage `slot`, and go on to the next one. at:
-    where this lane's part of the row begins.
+    """Ask for the unit at `place` (tile, unit, units left) into stage `slot`, and go on to the warp's next.
+
+    at: where this lane's part of the row begins.
     """
     if place[2] > 0:
         unit = place[1]
         inside = run.inside(unit)
         here = [at[i] + wide(inside) * 128 for i in range(4)] + [at[4] + wide(inside) * fmt.scale_bytes]
         copy_unit(fmt, exact, here, lane, slot, inside, run.k)
-        following = unit + 1
-        another = following == run.units
-        if cutlass.const_expr(run.pick_of is not None):
-            another = another | (inside + 1 == run.row_units)
-        place[2] = place[2] - 1
+        tile = place[0] + hop_tiles
+        following = unit + hop
+        if following >= run.units:
+            following = following - run.units
+            tile = tile + 1
+        if tile != place[0]:
+            if place[2] > 1:
+                put(at, locate(tile, following - run.inside(following)))
+        elif cutlass.const_expr(run.pick_of is not None) and inside + WARPS >= run.row_units:
+            put(at, locate(tile, following - run.inside(following)))
+        place[0] = tile
         place[1] = following
-        if another:
-            if following == run.units:
-                place[1] = Int32(0)
-                place[0] = place[0] + 1
-            if place[2] > 0:
-                put(at, locate(place[0], place[1]))
+        place[2] = place[2] - 1
     cute.arch.cp_async_commit_group()
 
 
@@ -125,78 +124,79 @@ def walk(
     x_shared: Int32,
     zeros: Int32,
 ):
-    """Go through the run.
+    """Go through the run. begin, factor: as in `gemv.walk`; locate(tile, unit), for the first unit of a row:
+    where this lane's part of the row begins; hold(tile, row): what `store` will need for a row of a tile;
+    store(tile, row, sum, held): called by half the block, of each warp all lanes.
 
-    begin, factor: as in `gemv.walk`; locate(tile, unit), for the first unit of a row: where this lane's part
-    of the row begins; hold(tile, row): what `store` will need for a row of a tile; store(tile, row, sum,
-    held): called by whole warps. zeros: where ZEROS_BYTES of shared memory are free (NVFP4).
+    zeros: where ZEROS_BYTES of shared memory are free (NVFP4).
     """
     tid, _, _ = cute.arch.thread_idx()
     warp = cute.arch.make_warp_uniform(tid >> 5)
     lane = Lane(tid & 31, (tid & 31) >> 2, tid & 3, shared + SUMS_BYTES + warp * (stages * STAGE_BYTES))
     units = run.units
-    start = run.begin_of(warp)
-    left = run.begin_of(warp + 1) - start
+    hop_tiles = Int32(WARPS) // units
+    hop = WARPS - hop_tiles * units
+    start = run.first + warp
     tile = start // units
     unit = start - tile * units
     at = cute.make_rmem_tensor((5,), Int64)
     place = cute.make_rmem_tensor((3,), Int32)
-    put(place, [tile, unit, left])
-    if left > 0:
+    put(place, [tile, unit, (cutlass.max(run.last - start, 0) + (WARPS - 1)) >> 3])
+    if place[2] > 0:
         put(at, locate(tile, unit - run.inside(unit)))
     for slot in cutlass.range(stages - 1, unroll=1):
-        _ask(fmt, exact, locate, lane, at, place, run, slot)
+        _ask(fmt, exact, locate, lane, at, place, run, slot, hop, hop_tiles)
+    nothing = [Float32(0.0)] * 4
+    ptx.shared_store_f32x4(shared + tid * 16, nothing)
     if cutlass.const_expr(fmt is NVFP4) and tid < ZEROS_BYTES // 16:
-        ptx.shared_store_f32x4(zeros + tid * 16, [Float32(0.0)] * 4)
+        ptx.shared_store_f32x4(zeros + tid * 16, nothing)
     begin()
-    first_tile = run.first // units
-    own = first_tile + (tid >> 4)
-    row = tid & 15
-    held = hold(own, row)
     x = _columns(fmt, lane, x_shared, zeros)
     sums = cute.make_rmem_tensor((4,), Float32)
     sums.fill(0.0)
     slot = Int32(0)
     free = Int32(stages - 1)
-    leave_at = shared + warp * (PLACES * PLACE_BYTES)
-    if lane.lane == 0:
-        last_tile = ptx.pick(left > 0, (start + left - 1) // units, Int32(-1))
-        ptx.shared_store_64(shared + PARTS_AT + warp * 8, [tile, last_tile])
-    for remaining in cutlass.range(left, 0, -1, unroll=1):
-        cute.arch.cp_async_wait_group(stages - 2)
-        cute.arch.sync_warp()
-        _ask(fmt, exact, locate, lane, at, place, run, free)
-        products = _products(fmt, lane, lane.ring + slot * STAGE_BYTES, x, unit)
-        if cutlass.const_expr(factor is not None):
-            times = factor(unit)
-            products = [value * times for value in products]
-        put(sums, [sums[i] + products[i] for i in range(4)])
-        free = slot
-        slot = slot + 1
-        if slot == stages:
-            slot = Int32(0)
-        unit = unit + 1
-        if (unit == units) | (remaining == 1):
-            unit = Int32(0)
-            _leave(fmt, values_of(sums, 4), lane, leave_at)
-            leave_at = leave_at + PLACE_BYTES
-            sums.fill(0.0)
-    cute.arch.sync_threads()
-    # The first tiles' `held` was asked for early.
-    store(own, row, _total(own, row, shared) * unscaled(fmt), held)
-    for some in cutlass.range(own + THREADS // 16, (run.last + units - 1) // units, THREADS // 16, unroll=1):
-        store(some, row, _total(some, row, shared) * unscaled(fmt), hold(some, row))
-
-
-def _total(tile: Any, row: Any, shared: Any) -> Any:
-    """A row's sum over the warps that touched its tile."""
-    total = Float32(0.0)
-    for warp in range(WARPS):
-        first, last = ptx.shared_load_64(shared + PARTS_AT + warp * 8)
-        place = cutlass.min(cutlass.max(tile - first, 0), PLACES - 1)
-        value = ptx.shared_load_f32(shared + (warp * PLACES + place) * PLACE_BYTES + row * 4)
-        total = total + ptx.pick((tile >= first) & (tile <= last), value, Float32(0.0))
-    return total
+    row = tid & 15
+    for some in cutlass.range(run.first // units, (run.last + units - 1) // units, TILES, unroll=1):
+        own = some + (tid >> 4)
+        held = hold(own, row)
+        stop = cutlass.min(run.last, (some + TILES) * units)
+        for number in cutlass.range(start, stop, WARPS, unroll=1):
+            cute.arch.cp_async_wait_group(stages - 2)
+            cute.arch.sync_warp()
+            _ask(fmt, exact, locate, lane, at, place, run, free, hop, hop_tiles)
+            products = _products(fmt, lane, lane.ring + slot * STAGE_BYTES, x, unit)
+            if cutlass.const_expr(factor is not None):
+                times = factor(unit)
+                products = [value * times for value in products]
+            put(sums, [sums[i] + products[i] for i in range(4)])
+            free = slot
+            slot = slot + 1
+            if slot == stages:
+                slot = Int32(0)
+            here = tile
+            tile = tile + hop_tiles
+            unit = unit + hop
+            if unit >= units:
+                unit = unit - units
+                tile = tile + 1
+            if (tile != here) | (number + WARPS >= run.last):
+                place_of = shared + (here - some) * TILE_BYTES + warp * WARP_BYTES
+                _leave(fmt, values_of(sums, 4), lane, place_of)
+                sums.fill(0.0)
+        start = start + ((cutlass.max(stop - start, 0) + (WARPS - 1)) & -WARPS)
+        cute.arch.sync_threads()
+        if tid < TILES * 16:
+            mine = shared + (tid >> 4) * TILE_BYTES + row * 4
+            total = Float32(0.0)
+            for other in cutlass.range_constexpr(WARPS):
+                total = total + ptx.shared_load_f32(mine + other * WARP_BYTES)
+            store(own, row, total * unscaled(fmt), held)
+        if stop < run.last:
+            # A tile of fewer than 8 units leaves some warps' places as they are.
+            cute.arch.sync_threads()
+            ptx.shared_store_f32x4(shared + tid * 16, nothing)
+            cute.arch.sync_threads()
 
 
 @cute.jit

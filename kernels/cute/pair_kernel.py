@@ -50,13 +50,13 @@ def _kernel(
         product(
             fmt, True, fmt is NVFP4, x, out, codes, scales, factors, none, none, ahead, also_ahead, x_kind,
             x_stride, zero, matrix_rows, matrix_rows, rows, k, wk_bits, portion, rest, zero, ahead_lines,
-            also_lines, zero, zero, block, first_blocks,
+            also_lines, zero, zero, zero, block, first_blocks,
         )  # fmt: skip
     else:
         product(
             BF16, True, False, x, other_out, other_codes, none, none, none, none, none, none, x_kind,
             x_stride, zero, other_rows, other_rows, rows, k, other_wk_bits, zero, zero, zero,
-            zero, zero, zero, zero, block - first_blocks, blocks - first_blocks,
+            zero, zero, zero, zero, zero, block - first_blocks, blocks - first_blocks,
         )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def _router_kernel(
         product(
             BF16, True, False, x, logits, router_codes, none, none, none, none, none, none, x_kind, x_stride,
             zero, router_rows, router_rows, rows, k, router_wk_bits, zero, zero, zero,
-            zero, zero, zero, zero, block, router_blocks,
+            zero, zero, zero, zero, zero, block, router_blocks,
         )  # fmt: skip
     else:
         enter(

@@ -28,7 +28,6 @@ LINE_BYTES = 128
 MOST_AHEAD = 1 << 22
 MOST_PICKS = 32
 PICK_BITS = 20
-MOST_TILES = 40  # of a block with one row of activations, so that its warps have places for their sums
 ZEROS_BYTES = 512  # beside one row of activations with NVFP4
 PICKS_BYTES = 8 * MOST_PICKS  # in which `down` keeps the picks' experts and factors
 KINDS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2}
@@ -78,7 +77,7 @@ class Portions:
     @staticmethod
     def of(blocks: int, tiles: int, units: int, cut: bool = False) -> "Portions":
         """For up to `blocks` blocks; cut: whether that is allowed, where whole tiles come out uneven."""
-        blocks = min(max(blocks, -(-tiles // MOST_TILES)), tiles)
+        blocks = min(blocks, tiles)
         if cut and tiles % blocks:
             return Portions(blocks, *divmod(tiles * units, blocks), cut=True)
         blocks = -(-tiles // -(-tiles // blocks))  # as few as end with the others
@@ -114,6 +113,7 @@ class Linear:
         self.machine = machine
         self.parts = list(parts)
         self.rows = sum(part.rows for part in parts)
+        self.takes_halves = all(part.format != "bf16" for part in parts)
 
     def __call__(
         self,
@@ -141,10 +141,12 @@ class Grouped:
     def __init__(self, machine: Machine, matrices: Matrix) -> None:
         self.machine, self.matrices = machine, matrices
 
-    def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+    def __call__(self, x: Tensor, out: Tensor | None = None, halves: bool = False) -> Tensor:
+        """halves: the result is float16, cut to its range."""
         groups = self.matrices.count
         if out is None:
-            out = x.new_empty((x.shape[0], groups * self.matrices.rows), dtype=torch.float32)
+            kind = torch.float16 if halves else torch.float32
+            out = x.new_empty((x.shape[0], groups * self.matrices.rows), dtype=kind)
         launch_linear(self.machine, self.matrices, x, out, slots=groups)
         return out
 
@@ -209,7 +211,7 @@ def launch_linear(
             Address(matrix.codes_bytes), Address(matrix.scales_bytes), *addresses,
             Number(KINDS[x.dtype]), Number(x.stride(0)), Number(matrix.columns), Number(out.stride(0)),
             Number(matrix.rows), Number(rows), Number(matrix.columns), Number(wk_bits), *share.numbers,
-            Number(share.cut), *lines, Number(settle),
+            Number(share.cut), *lines, Number(settle), Number(out.dtype == torch.float16),
         ]  # fmt: skip
         grid = (share.blocks or blocks, slots)
         machine.launch(share.kernel(matrix, "linear"), grid, THREADS, shared, arguments)

@@ -82,7 +82,7 @@ class StepAttention:
         blocks = None if cache.blocks is None or count == 0 else cache.blocks.stored[:count]
         out = attend(query, moment.rotation, now.position, cache.ring, blocks, chosen)
         sections.end("attention: softmax")
-        low = self.wo_a(self._input(out, x))
+        low = self.wo_a(self._input(out, x), halves=self.wo_b.takes_halves)
         result = self.wo_b(self._input(low, x), ahead=ahead, settle=True, parts=parts)
         sections.end("attention: output projections")
         return result

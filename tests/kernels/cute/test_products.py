@@ -44,7 +44,7 @@ def test_blocks_are_never_more_than_there_are(blocks, tiles):
 def test_one_row_is_shared_out_evenly(blocks, tiles, units, cut):
     """Every unit is some block's, no block has none, and a tile is cut at most once."""
     share = products.Portions.of(blocks, tiles, units, cut)
-    assert share.blocks <= max(min(blocks, tiles), -(-tiles // products.MOST_TILES))
+    assert 1 <= share.blocks <= min(blocks, tiles)
     assert share.portion >= 1
     grain = 1 if share.cut else units
     counts = [(share.portion + (block < share.rest)) * grain for block in range(share.blocks)]
@@ -54,7 +54,8 @@ def test_one_row_is_shared_out_evenly(blocks, tiles, units, cut):
         assert cut
         assert min(counts) >= units
     else:
-        assert not cut or tiles % share.blocks == 0
+        assert not cut or tiles % min(blocks, tiles) == 0
+        assert max(counts) == -(-tiles // min(blocks, tiles)) * units
 
 
 def test_a_large_matrix_fills_the_machine():
