@@ -149,7 +149,7 @@ def enter(
     else:
         work = gemv.Work((inner + 7) >> 3, units, k, wk_bits, block=block, blocks=blocks)
         gemv.walk(
-            fmt, exact, fmt.stages, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes,
+            fmt, exact, fmt.stages, locate, begin, hold, store, work, shared, x_shared, x_row_bytes,
             rows,
         )  # fmt: skip
 

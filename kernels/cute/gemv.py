@@ -10,7 +10,7 @@ their sums meet in shared memory. A block walks over its tiles; the first weight
 block waits for the kernel that makes x (programmatic dependent launch). The float32 factor of an NVFP4
 matrix, one a row, is applied to the sums.
 
-Three kernels a format, all with the loop of this file: `linear_kernel`, and two in `experts_kernel`.
+`one_row` is another way through the same units, for one row of activations.
 """
 
 from collections.abc import Sequence
@@ -32,33 +32,18 @@ SUMS_BYTES = THREADS * 16  # four float32 a lane
 
 @dataclass(frozen=True)
 class Work:
-    """What the blocks of a launch share out, and how; all Int32 of the kernel.
+    """What some blocks share out, and how; all Int32 of the kernel.
 
-    tiles; units of a tile; k: columns of a row; wk_bits: the logarithm of wk. row_units: units of a row,
-    where a tile's columns are several rows one behind the other (picks): then `pick_of`(unit) is the row's
-    number. block, blocks: which of how many share it, where that is not the whole grid.
+    tiles; units of a tile; k: columns of a row; wk_bits: the logarithm of wk; block, blocks: which of how
+    many.
     """
 
     tiles: Any
     units: Any
     k: Any
     wk_bits: Any
-    row_units: Any = None
-    pick_of: Any = None
-    block: Any = None
-    blocks: Any = None
-
-    def share(self) -> tuple[Any, Any]:
-        """This block's number and how many there are."""
-        if self.block is not None:
-            return self.block, self.blocks
-        block, _, _ = cute.arch.block_idx()
-        blocks, _, _ = cute.arch.grid_dim()
-        return block, blocks
-
-    def inside(self, unit: Any) -> Any:
-        """The unit's number within its row."""
-        return unit if self.pick_of is None else unit - self.pick_of(unit) * self.row_units
+    block: Any
+    blocks: Any
 
 
 @cute.jit
@@ -81,8 +66,7 @@ def _ask(
     tile = place[0]
     unit = place[1]
     if tile < work.tiles:
-        inside = work.inside(unit)
-        copy_unit(fmt, exact, values_of(at, 5), lane, slot, inside, work.k)
+        copy_unit(fmt, exact, values_of(at, 5), lane, slot, unit, work.k)
         wk = Int32(1) << work.wk_bits
         following = unit + wk
         if following >= work.units:
@@ -90,8 +74,6 @@ def _ask(
             tile = tile + step
             if tile < work.tiles:
                 put(at, locate(tile, following))
-        elif cutlass.const_expr(work.pick_of is not None) and inside + wk >= work.row_units:
-            put(at, locate(tile, following))
         else:
             codes = wide(wk * 128)
             put(at, [at[i] + codes for i in range(4)] + [at[4] + wide(wk * fmt.scale_bytes)])
@@ -108,7 +90,6 @@ def walk(
     locate: cutlass.Constexpr,
     begin: cutlass.Constexpr,
     hold: cutlass.Constexpr,
-    factor: cutlass.Constexpr,
     store: cutlass.Constexpr,
     work: cutlass.Constexpr,
     shared: Int32,
@@ -116,15 +97,14 @@ def walk(
     x_stride: Int32,
     rows: Int32,
 ):
-    """The loop of all kernels here: this block's tiles, this warp's units of each.
+    """This block's tiles, this warp's units of each.
 
     shared: the sums, then each warp's stages. locate(tile, unit): where this lane's part of a unit begins
     (`rows_at`); begin(): what must happen before x is used; hold(tile): what `store` will need, asked for
-    early; factor(unit): what a unit's sums are multiplied by, or None; store(tile, sums, held): the tile's
-    sums, complete.
+    early; store(tile, sums, held): the tile's sums, complete.
     """
     tid, _, _ = cute.arch.thread_idx()
-    block, blocks = work.share()
+    block, blocks = work.block, work.blocks
     warp = cute.arch.make_warp_uniform(tid >> 5)
     lane = Lane(tid & 31, (tid & 31) >> 2, tid & 3, shared + SUMS_BYTES + warp * (stages * STAGE_BYTES))
     wk = Int32(1) << work.wk_bits
@@ -157,9 +137,6 @@ def walk(
                 here = x_lane + unit * (fmt.unit * 2)
                 stage = lane.ring + slot * STAGE_BYTES
                 products = TIMES[fmt.name](lane, stage, pieces(here))
-                if cutlass.const_expr(factor is not None):
-                    times = factor(unit)
-                    products = [value * times for value in products]
                 put(sums, [sums[i] + products[i] for i in range(4)])
                 free = slot
                 slot = slot + 1

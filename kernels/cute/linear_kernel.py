@@ -143,7 +143,7 @@ def product(
     else:
         work = gemv.Work((matrix_rows + 15) >> 4, units, k, wk_bits, block=block, blocks=blocks)
         gemv.walk(
-            fmt, exact, fmt.stages, locate, begin, hold, None, store, work, shared, x_shared, x_row_bytes,
+            fmt, exact, fmt.stages, locate, begin, hold, store, work, shared, x_shared, x_row_bytes,
             rows,
         )  # fmt: skip
 

@@ -124,10 +124,11 @@ def walk(
     x_shared: Int32,
     zeros: Int32,
 ):
-    """Go through the run. begin, factor: as in `gemv.walk`; locate(tile, unit), for the first unit of a row:
-    where this lane's part of the row begins; hold(tile, row): what `store` will need for a row of a tile;
-    store(tile, row, sum, held): called by half the block, of each warp all lanes.
+    """Go through the run.
 
+    begin: as in `gemv.walk`; locate(tile, unit), for the first unit of a row: where this lane's part of the
+    row begins; factor(unit): what its sums are multiplied by, or None; hold(tile, row): what `store` will
+    need for a row of a tile; store(tile, row, sum, held): called by half the block, of each warp all lanes.
     zeros: where ZEROS_BYTES of shared memory are free (NVFP4).
     """
     tid, _, _ = cute.arch.thread_idx()
