@@ -6,7 +6,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Int32, Int64
 
-from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute import arithmetic, ptx
 from dsv4chat.kernels.cute.units import Format, wide
 
 THREADS = 256
@@ -63,7 +63,7 @@ def _stage_row(
                 words = _pairs(fmt, kind, read[i])
                 inside = columns[i] < k
                 ptx.shared_store_128(
-                    shared + places[i] * 16, [ptx.pick(inside, word, Int32(0)) for word in words]
+                    shared + places[i] * 16, [arithmetic.pick(inside, word, Int32(0)) for word in words]
                 )
 
 
@@ -87,11 +87,11 @@ def _pairs(fmt: Format, kind: int, words: list[Any]) -> list[Any]:
     if kind == (0 if fmt.bfloat else 1):
         return words
     if kind == 2:
-        values = [ptx.bits_to_f32(word) for word in words]
+        values = [arithmetic.bits_to_f32(word) for word in words]
     else:
-        unpack = ptx.unpack_bf16 if kind == 0 else ptx.unpack_f16
+        unpack = arithmetic.unpack_bf16 if kind == 0 else arithmetic.unpack_f16
         values = [value for word in words for value in unpack(word)]
-    pack = ptx.pack_bf16 if fmt.bfloat else ptx.pack_f16
+    pack = arithmetic.pack_bf16 if fmt.bfloat else arithmetic.pack_f16
     return [pack(values[2 * i], values[2 * i + 1]) for i in range(4)]
 
 

@@ -16,7 +16,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute import arithmetic, ptx
 
 D = 512
 ROPE = 64
@@ -60,22 +60,22 @@ def _stage_head(words: Any, turns: Any, to: Any, lane: Any, scale: Any, eps: Any
 
     The last 64 channels, which turn, are the last part's of lanes 16 to 31.
     """
-    values = [ptx.bits_to_f32(word) for word in words]
+    values = [arithmetic.bits_to_f32(word) for word in words]
     square = Float32(0.0)
     for value in values:
         square = square + value * value
     square = cute.arch.warp_reduction_sum(square)
-    factor = ptx.inverse_root(square / D + eps) * scale
+    factor = arithmetic.inverse_root(square / D + eps) * scale
     values = [value * factor for value in values]
     tail = values[12:]
     low = rotated(tail[0:2], turns[0], turns[1])
     high = rotated(tail[2:4], turns[2], turns[3])
     inside = lane >= 16
-    tail = [ptx.pick(inside, new, old) for new, old in zip([*low, *high], tail, strict=True)]
+    tail = [arithmetic.pick(inside, new, old) for new, old in zip([*low, *high], tail, strict=True)]
     values = values[:12] + tail
     for part in range(D // 128):
         four = values[4 * part : 4 * part + 4]
-        pairs = [ptx.pack_f16(four[0], four[1]), ptx.pack_f16(four[2], four[3])]
+        pairs = [arithmetic.pack_f16(four[0], four[1]), arithmetic.pack_f16(four[2], four[3])]
         ptx.shared_store_64(to + part * 256 + lane * 8, pairs)
 
 
@@ -104,12 +104,12 @@ def _ask_rows(
     row = start + warp * A_WARP + (lane & (A_WARP - 1))
     place = Int32(NOWHERE)
     if row < window:
-        place = ptx.pick(row < shown, row, place)
+        place = arithmetic.pick(row < shown, row, place)
     elif row < last:
         block = row - window
         if chosen != 0:
             block = ptx.load_64(chosen + block.to(Int64) * 8)[0]
-        place = ptx.pick(block < visible, -1 - block, place)
+        place = arithmetic.pick(block < visible, -1 - block, place)
     places[0] = place
     own = ptx.load_64(_row_at(ring, blocks, place) + (2 * ROPE + PLAIN))
     powers[0] = own[0]
@@ -132,10 +132,10 @@ def _ask_rows(
 
 
 def _row_at(ring: Any, blocks: Any, place: Any) -> Any:
-    slot = ptx.pick(place == NOWHERE, Int32(0), place)
+    slot = arithmetic.pick(place == NOWHERE, Int32(0), place)
     block = slot < 0
-    number = ptx.pick(block, -1 - slot, slot)
-    return ptx.pick(block, blocks, ring) + number.to(Int64) * ROW_BYTES
+    number = arithmetic.pick(block, -1 - slot, slot)
+    return arithmetic.pick(block, blocks, ring) + number.to(Int64) * ROW_BYTES
 
 
 @cute.jit
@@ -153,17 +153,19 @@ def _stage_rows(
     place = places[0]
     first = warp * A_WARP
     if lane < A_WARP:
-        mask = ptx.pick(place == NOWHERE, Float32(2 * NOTHING), Float32(0.0))
+        mask = arithmetic.pick(place == NOWHERE, Float32(2 * NOTHING), Float32(0.0))
         ptx.shared_store_f32(masks + (first + lane) * 4, mask)
     zero = Int32(0)
     for i in cutlass.range_constexpr(A_WARP):
         there = cute.arch.shuffle_sync(place, i) != NOWHERE
         low, high = (cute.arch.shuffle_sync(powers[half], i) for half in range(2))
-        factor = ptx.power_of_two_f16((ptx.pick(lane < 16, low, high) >> ((lane >> 2) & 3) * 8) & 255)
+        factor = arithmetic.power_of_two_f16(
+            (arithmetic.pick(lane < 16, low, high) >> ((lane >> 2) & 3) * 8) & 255
+        )
         pairs = []
         for word in cutlass.range_constexpr(4):
-            pairs += ptx.e4m3_pairs(plain[4 * i + word])
-        pairs = [ptx.pick(there, ptx.multiply_f16(pair, factor), zero) for pair in pairs]
+            pairs += arithmetic.e4m3_pairs(plain[4 * i + word])
+        pairs = [arithmetic.pick(there, arithmetic.multiply_f16(pair, factor), zero) for pair in pairs]
         if lane < PLAIN // 16:
             for half in cutlass.range_constexpr(2):
                 ptx.shared_store_128(
@@ -172,8 +174,8 @@ def _stage_rows(
     for i in cutlass.range_constexpr(2):
         row = (lane >> 3) + 4 * i
         there = cute.arch.shuffle_sync(place, row) != NOWHERE
-        pairs = [ptx.pack_f16(*ptx.unpack_bf16(turned[4 * i + word])) for word in range(4)]
-        pairs = [ptx.pick(there, pair, zero) for pair in pairs]
+        pairs = [arithmetic.pack_f16(*arithmetic.unpack_bf16(turned[4 * i + word])) for word in range(4)]
+        pairs = [arithmetic.pick(there, pair, zero) for pair in pairs]
         ptx.shared_store_128(to + (first + row) * PITCH + PLAIN * 2 + (lane & 7) * 16, pairs)
 
 
@@ -227,7 +229,7 @@ def _partial_kernel(
     _ask_rows(places, plain, powers, turned, *where, first, *seen)
     more = _ask_head(query, group * HEADS + one + 1, lane)
     pair = (cutlass.max(lane - 16, 0) * 2).to(Int64)
-    turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair * 8)]
+    turns = [arithmetic.bits_to_f32(word) for word in ptx.load_128(rotation + pair * 8)]
     # Only now may the next kernels ask for their weights: these few loads would queue behind them.
     cute.arch.griddepcontrol_launch_dependents()
     _stage_head(words, turns, shared + one * PITCH, lane, scale * LOG2_E, eps)
@@ -260,7 +262,7 @@ def _partial_kernel(
         channel = warp * 64 + tile * 8 + t * 2
         for half in cutlass.range_constexpr(2):
             here = (part * heads + head + g + 8 * half).to(Int64) * D + channel.to(Int64)
-            pair = [ptx.f32_to_bits(result[4 * tile + 2 * half + i]) for i in range(2)]
+            pair = [arithmetic.f32_to_bits(result[4 * tile + 2 * half + i]) for i in range(2)]
             ptx.store_64(sums + here * 4, pair)
 
 
@@ -279,7 +281,7 @@ def _scores(query: Any, rows_at: Any, scores_at: Any, mask: Any, warp: Any, g: A
         b = ptx.shared_load_128(rows_at + (warp * 8 + g) * PITCH + piece)
         for half in range(2):
             a = [low[2 * half], high[2 * half], low[2 * half + 1], high[2 * half + 1]]
-            total[half] = ptx.mma_f16(total[half], a, b[2 * half : 2 * half + 2])
+            total[half] = arithmetic.mma_f16(total[half], a, b[2 * half : 2 * half + 2])
     for i in range(4):
         column = t * 2 + i % 2
         value = total[0][i] + total[1][i] + ptx.shared_load_f32(mask + column * 4)
@@ -295,10 +297,10 @@ def _softmax(scores_at: Any, weights_at: Any, tops_at: Any, warp: Any, lane: Any
         before = ptx.shared_load_f32(tops_at + head * 4)
         denominator = ptx.shared_load_f32(tops_at + (HEADS + head) * 4)
         top = cute.arch.fmax(before, cute.arch.warp_reduction_max(cute.arch.fmax(*pair)))
-        weights = [ptx.exp2(value - top) for value in pair]
-        factor = ptx.exp2(before - top)
+        weights = [arithmetic.exp2(value - top) for value in pair]
+        factor = arithmetic.exp2(before - top)
         total = cute.arch.warp_reduction_sum(weights[0] + weights[1])
-        ptx.shared_store_32(weights_at + head * WEIGHT_PITCH + lane * 4, ptx.pack_f16(*weights))
+        ptx.shared_store_32(weights_at + head * WEIGHT_PITCH + lane * 4, arithmetic.pack_f16(*weights))
         # Every lane writes the same.
         cute.arch.sync_warp()
         ptx.shared_store_f32(tops_at + head * 4, top)
@@ -323,7 +325,7 @@ def _weighted(result: Any, rows_at: Any, weights_at: Any, warp: Any, lane: Any, 
             b = ptx.load_matrix_transposed(rows_at + row * PITCH + channel * 2)
             for tile in range(2):
                 place = 4 * (2 * two + tile)
-                c = ptx.mma_f16([result[place + i] for i in range(4)], a, b[2 * tile : 2 * tile + 2])
+                c = arithmetic.mma_f16([result[place + i] for i in range(4)], a, b[2 * tile : 2 * tile + 2])
                 for i in range(4):
                     result[place + i] = c[i]
 

@@ -8,7 +8,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute import arithmetic, ptx
 from dsv4chat.kernels.cute.attention_kernel import LOG2_E, PLAIN, D, rotated
 
 QUARTERS = 4  # threads for each four channels
@@ -33,8 +33,10 @@ def _merge_kernel(
     total = Float32(0.0)
     for part in cutlass.range(lane, parts, 32, unroll=4):
         pair = ptx.load_64(tops + ((part * heads + head) * 2).to(Int64) * 4)
-        total = total + ptx.exp2(ptx.bits_to_f32(pair[0]) - top) * ptx.bits_to_f32(pair[1])
-    total = cute.arch.warp_reduction_sum(total) + ptx.exp2(own - top)
+        total = total + arithmetic.exp2(arithmetic.bits_to_f32(pair[0]) - top) * arithmetic.bits_to_f32(
+            pair[1]
+        )
+    total = cute.arch.warp_reduction_sum(total) + arithmetic.exp2(own - top)
     # A quarter of the threads takes every fourth part, four channels a thread.
     quarter = tid >> 7
     channel = (tid & 127) * 4
@@ -42,10 +44,10 @@ def _merge_kernel(
     values.fill(0.0)
     for part in cutlass.range(quarter, parts, QUARTERS, unroll=4):
         at = part * heads + head
-        factor = ptx.exp2(ptx.load_f32(tops + (at * 2).to(Int64) * 4) - top)
+        factor = arithmetic.exp2(ptx.load_f32(tops + (at * 2).to(Int64) * 4) - top)
         four = ptx.load_128(sums + (at.to(Int64) * D + channel.to(Int64)) * 4)
         for i in cutlass.range_constexpr(4):
-            values[i] = values[i] + factor * ptx.bits_to_f32(four[i])
+            values[i] = values[i] + factor * arithmetic.bits_to_f32(four[i])
     if quarter != 0:
         ptx.shared_store_f32x4(shared + tid * 16, [values[i] for i in range(4)])
     cute.arch.sync_threads()
@@ -57,12 +59,12 @@ def _merge_kernel(
         inverse = 1.0 / total
         result = [values[i] * inverse for i in range(4)]
         pair = cutlass.max(channel - PLAIN, 0) >> 1
-        turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
+        turns = [arithmetic.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
         low = rotated(result[0:2], turns[0], 0.0 - turns[1])
         high = rotated(result[2:4], turns[2], 0.0 - turns[3])
         inside = channel >= PLAIN
-        result = [ptx.pick(inside, new, old) for new, old in zip([*low, *high], result, strict=True)]
-        words = [ptx.pack_f16(result[0], result[1]), ptx.pack_f16(result[2], result[3])]
+        result = [arithmetic.pick(inside, new, old) for new, old in zip([*low, *high], result, strict=True)]
+        words = [arithmetic.pack_f16(result[0], result[1]), arithmetic.pack_f16(result[2], result[3])]
         ptx.store_64(out + (head * D + channel).to(Int64) * 2, words)
 
 

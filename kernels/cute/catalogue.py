@@ -29,6 +29,7 @@ OTHERS = (
 
 SOURCES = (
     "activations.py",
+    "arithmetic.py",
     "attention_kernel.py",
     "attention_merge_kernel.py",
     "choice_kernel.py",

@@ -18,7 +18,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import ptx, together
+from dsv4chat.kernels.cute import arithmetic, ptx, together
 
 STREAMS = 4
 PAIRS = tuple((i, j) for i in range(STREAMS) for j in range(i, STREAMS))
@@ -59,8 +59,8 @@ def _sum_to_lanes(values: Sequence[Any], lane: Any) -> Any:
     held = list(values)
     for bit in (16, 8, 4, 2, 1):
         upper = (lane & bit) != 0
-        kept = [ptx.pick(upper, held[i + bit], held[i]) for i in range(bit)]
-        sent = [ptx.pick(upper, held[i], held[i + bit]) for i in range(bit)]
+        kept = [arithmetic.pick(upper, held[i + bit], held[i]) for i in range(bit)]
+        sent = [arithmetic.pick(upper, held[i], held[i + bit]) for i in range(bit)]
         held = [a + cute.arch.shuffle_sync_bfly(b, bit) for a, b in zip(kept, sent, strict=True)]
     return held[0]
 
@@ -172,7 +172,7 @@ def _kernel(
     products = [ptx.shared_load_f32(totals + (MIXES + k) * 4) for k in range(len(PAIRS))]
     square = (products[0] + products[4]) + (products[7] + products[9])
     size = d.to(Float32)
-    normed = ptx.inverse_root(square / (size * STREAMS) + norm_eps)
+    normed = arithmetic.inverse_root(square / (size * STREAMS) + norm_eps)
     if (part == 0) & (warp == WARPS - 1):
         if (peak != 0) & (lane == 0):
             ptx.store_f32(peak + token.to(Int64) * 4, ptx.shared_load_f32(totals + (VALUES - 1) * 4))
@@ -181,12 +181,12 @@ def _kernel(
     pre = []
     for i in cutlass.range_constexpr(STREAMS):
         mixed = ptx.shared_load_f32(totals + i * 4) * normed * ptx.shared_load_f32(constants + MIXES * 4)
-        pre.append(ptx.sigmoid(mixed + ptx.shared_load_f32(constants + i * 4)) + eps)
+        pre.append(arithmetic.sigmoid(mixed + ptx.shared_load_f32(constants + i * 4)) + eps)
     mean = Float32(0.0)
     for k in cutlass.range_constexpr(len(PAIRS)):
         i, j = PAIRS[k]
         mean = mean + pre[i] * pre[j] * products[k] * (1.0 if i == j else 2.0)
-    root = ptx.inverse_root(mean / size + norm_eps)
+    root = arithmetic.inverse_root(mean / size + norm_eps)
     if inside:
         total = (pre[0] * own[0] + pre[1] * own[1]) + (pre[2] * own[2] + pre[3] * own[3])
         ptx.store_bf16(x + (token.to(Int64) * wide + column) * 2, _round_bf16(total) * root * norm)
@@ -199,7 +199,7 @@ def _sums(own: Sequence[Any], weights: Sequence[Any], lane: Any) -> list[Any]:
         w = weights[row * STREAMS : (row + 1) * STREAMS]
         values.append((w[0] * own[0] + w[1] * own[1]) + (w[2] * own[2] + w[3] * own[3]))
     values += [own[i] * own[j] for i, j in PAIRS]
-    largest = cute.arch.warp_reduction_max(_larger([ptx.magnitude(value) for value in own]))
+    largest = cute.arch.warp_reduction_max(_larger([arithmetic.magnitude(value) for value in own]))
     rest = [cute.arch.warp_reduction_sum(value) for value in values[32:]]
     return [_sum_to_lanes(values[:32], lane), *rest, largest]
 
@@ -240,7 +240,7 @@ def _share(
 
 def _joined(total: Any, value: Any, number: Any) -> Any:
     """The last of the values is a maximum, the others are sums."""
-    return ptx.pick(number == VALUES - 1, cute.arch.fmax(total, value), total + value)
+    return arithmetic.pick(number == VALUES - 1, cute.arch.fmax(total, value), total + value)
 
 
 @cute.jit
@@ -248,10 +248,13 @@ def _store_gates(totals: Int32, constants: Int32, gates: Int64, normed: Float32,
     """For the next passage: post (4), a lane each, and the logits of comb (16)."""
     if lane < STREAMS * (STREAMS + 1):
         mixed = ptx.shared_load_f32(totals + (STREAMS + lane) * 4) * normed
-        scale = ptx.pick(lane < STREAMS, Int32(MIXES + 1), Int32(MIXES + 2))
+        scale = arithmetic.pick(lane < STREAMS, Int32(MIXES + 1), Int32(MIXES + 2))
         value = mixed * ptx.shared_load_f32(constants + scale * 4)
         value = value + ptx.shared_load_f32(constants + (STREAMS + lane) * 4)
-        ptx.store_f32(gates + lane.to(Int64) * 4, ptx.pick(lane < STREAMS, ptx.sigmoid(value) * 2.0, value))
+        ptx.store_f32(
+            gates + lane.to(Int64) * 4,
+            arithmetic.pick(lane < STREAMS, arithmetic.sigmoid(value) * 2.0, value),
+        )
 
 
 @cute.jit
@@ -262,7 +265,7 @@ def _gates(gates: Int64, to: Int32, eps: Float32, rounds: Int32, lane: Int32):
     top = entry
     for step in cutlass.range_constexpr(2):
         top = cute.arch.fmax(top, cute.arch.shuffle_sync_bfly(top, 1 << step))
-    entry = ptx.exponential(entry - top)
+    entry = arithmetic.exponential(entry - top)
     entry = _divided(entry, 1, Float32(0.0)) + eps
     entry = _divided(entry, STREAMS, eps)
     for _ in cutlass.range(rounds - 1, unroll=1):
@@ -278,7 +281,7 @@ def _divided(entry: Any, along: int, eps: Any) -> Any:
     """Divided by the sum + eps of its line of four, which lie `along` lanes apart."""
     total = entry + cute.arch.shuffle_sync_bfly(entry, along)
     total = total + cute.arch.shuffle_sync_bfly(total, 2 * along)
-    return entry * ptx.reciprocal(total + eps)
+    return entry * arithmetic.reciprocal(total + eps)
 
 
 @cute.jit

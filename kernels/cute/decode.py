@@ -14,7 +14,7 @@ from typing import Any
 
 from cutlass import Int32
 
-from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute import arithmetic, ptx
 from dsv4chat.kernels.cute.spread_order import HALVES, STEPS
 from dsv4chat.kernels.cute.target import BLACKWELL
 
@@ -32,7 +32,7 @@ def nvfp4_scales(word: Any) -> list[Any]:
         pair = ptx.asm(
             f"{{ .reg .b32 d; prmt.b32 d, $1, 0, {selector:#x}; shr.b32 $0, d, 1; }}", [Int32], [word]
         )
-        pairs.append(pair if BLACKWELL else ptx.multiply_f16(pair, Int32(_TO_HOPPER)))
+        pairs.append(pair if BLACKWELL else arithmetic.multiply_f16(pair, Int32(_TO_HOPPER)))
     return pairs
 
 
@@ -44,14 +44,16 @@ def nvfp4_block_scales(words: Any, selector: Any) -> list[Any]:
     first, second = words
     chosen = ptx.asm("prmt.b32 $0, $1, $2, $3;", [Int32], [first, second, selector])
     return [
-        ptx.unpack_f16(ptx.asm(f"{{ .reg .b32 d; {move}; and.b32 $0, d, 0x3F803F80; }}", [Int32], [chosen]))
+        arithmetic.unpack_f16(
+            ptx.asm(f"{{ .reg .b32 d; {move}; and.b32 $0, d, 0x3F803F80; }}", [Int32], [chosen])
+        )
         for move in ("shl.b32 d, $1, 7", "shr.u32 d, $1, 1")
     ]
 
 
 def nvfp4_word(word: Any, scale: Any) -> Any:
     """Eight codes -> four pairs of halves, each times the pair `scale`."""
-    return [ptx.multiply_f16(pair, scale) for pair in nvfp4_codes(word)]
+    return [arithmetic.multiply_f16(pair, scale) for pair in nvfp4_codes(word)]
 
 
 def nvfp4_codes(word: Any) -> Any:

@@ -18,7 +18,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import activations, gemv, one_row, ptx
+from dsv4chat.kernels.cute import activations, arithmetic, gemv, one_row, ptx
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 STAGES_DOWN = 4  # beside the hidden layers of all picks
@@ -52,7 +52,7 @@ def _store_hidden(
         n = column + i
         if (row < inner) & (n < rows):
             place = (slot + n).to(Int64)
-            value = ptx.swiglu(sums[i], sums[2 + i], limit)
+            value = arithmetic.swiglu(sums[i], sums[2 + i], limit)
             if weights != 0:
                 value = value * ptx.load_f32(weights + place * 4)
             ptx.store_f16(hidden + (place * inner.to(Int64) + row.to(Int64)) * 2, value)
@@ -137,7 +137,7 @@ def enter(
             own = total * held
             other = cute.arch.shuffle_sync_bfly(own, 8)
             there = run.holds(tile) & (row < 8)
-            column = ptx.pick(there, Int32(0), rows)
+            column = arithmetic.pick(there, Int32(0), rows)
             _store_hidden(
                 hidden, weights, slot, inner, tile * 8 + row, column, rows, limit, [own, own, other, other]
             )

@@ -21,7 +21,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute import arithmetic, ptx
 from dsv4chat.kernels.cute.units import STAGE_BYTES, TIMES, Lane, copy_unit, pieces, wide
 
 WARPS = 8
@@ -179,4 +179,4 @@ def load_factor(factors: Any, index: Any) -> Any:
     """Float32 number `index` of an array, or 1 where the array's address is 0."""
     there = (factors != 0).to(Int32)
     value = ptx.load_f32_if(factors + wide(index * 4), there)
-    return ptx.pick(there != 0, value, Float32(1.0))
+    return arithmetic.pick(there != 0, value, Float32(1.0))

@@ -14,7 +14,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import ptx, together
+from dsv4chat.kernels.cute import arithmetic, ptx, together
 
 HEADS = 64
 D = 128
@@ -47,19 +47,19 @@ def _shared_64(address: Any) -> Any:
 
 def _power(largest: Any) -> Any:
     """E8M0 byte of the smallest power of two s with largest <= 6 s."""
-    bits = ptx.f32_to_bits(largest)
-    over = ptx.pick((bits & 0x7FFFFF) > 0x400000, Int32(1), Int32(0))
+    bits = arithmetic.f32_to_bits(largest)
+    over = arithmetic.pick((bits & 0x7FFFFF) > 0x400000, Int32(1), Int32(0))
     return cutlass.min(cutlass.max(((bits >> 23) & 255) - 2 + over, 1), 253)
 
 
 def _nearest(scaled: Any) -> Any:
     """The E2M1 value nearest to a number, ties to the even code."""
-    size = ptx.magnitude(scaled)
+    size = arithmetic.magnitude(scaled)
     value = Float32(0.0)
     for edge, ties_up, step in EDGES:
         above = size >= edge if ties_up else size > edge
-        value = value + ptx.pick(above, Float32(step), Float32(0.0))
-    return ptx.pick(scaled < 0.0, 0.0 - value, value)
+        value = value + arithmetic.pick(above, Float32(step), Float32(0.0))
+    return arithmetic.pick(scaled < 0.0, 0.0 - value, value)
 
 
 @cute.jit
@@ -67,7 +67,7 @@ def _stage_query(query: Int64, rotation: Int64, to: Int32, warp: Int32, lane: In
     """Eight heads a warp, four channels a lane: channels 4 lane .. 4 lane + 3."""
     # RoPE on channels 64..127: lanes 16..31, pairs 2 (lane - 16) and the next.
     pair = cutlass.max(lane - 16, 0) * 2
-    turns = [ptx.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
+    turns = [arithmetic.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
     first = warp * (HEADS // WARPS)
     # All of them are asked for before the first is used.
     every = [
@@ -76,7 +76,7 @@ def _stage_query(query: Int64, rotation: Int64, to: Int32, warp: Int32, lane: In
     ]
     for number in cutlass.range_constexpr(HEADS // WARPS):
         head = first + number
-        x = [ptx.bits_to_f32(word) for word in every[number]]
+        x = [arithmetic.bits_to_f32(word) for word in every[number]]
         turned = [
             x[0] * turns[0] - x[1] * turns[1],
             x[0] * turns[1] + x[1] * turns[0],
@@ -84,25 +84,28 @@ def _stage_query(query: Int64, rotation: Int64, to: Int32, warp: Int32, lane: In
             x[2] * turns[3] + x[3] * turns[2],
         ]
         inside = lane >= 16
-        x = [ptx.pick(inside, new, old) for new, old in zip(turned, x, strict=True)]
+        x = [arithmetic.pick(inside, new, old) for new, old in zip(turned, x, strict=True)]
         # Hadamard: two steps inside the lane, five between lanes.
         x = [x[0] + x[1], x[0] - x[1], x[2] + x[3], x[2] - x[3]]
         x = [x[0] + x[2], x[1] + x[3], x[0] - x[2], x[1] - x[3]]
         for step in cutlass.range_constexpr(5):
             low = (lane & (1 << step)) == 0
             others = [cute.arch.shuffle_sync_bfly(value, 1 << step) for value in x]
-            x = [ptx.pick(low, value + other, other - value) for value, other in zip(x, others, strict=True)]
+            x = [
+                arithmetic.pick(low, value + other, other - value)
+                for value, other in zip(x, others, strict=True)
+            ]
         x = [value * D**-0.5 for value in x]
         largest = cute.arch.fmax(
-            cute.arch.fmax(ptx.magnitude(x[0]), ptx.magnitude(x[1])),
-            cute.arch.fmax(ptx.magnitude(x[2]), ptx.magnitude(x[3])),
+            cute.arch.fmax(arithmetic.magnitude(x[0]), arithmetic.magnitude(x[1])),
+            cute.arch.fmax(arithmetic.magnitude(x[2]), arithmetic.magnitude(x[3])),
         )
         for step in cutlass.range_constexpr(3):  # a group of 32 channels: 8 lanes
             largest = cute.arch.fmax(largest, cute.arch.shuffle_sync_bfly(largest, 1 << step))
         byte = _power(largest)
-        inverse, power = ptx.bits_to_f32((254 - byte) << 23), ptx.bits_to_f32(byte << 23)
+        inverse, power = arithmetic.bits_to_f32((254 - byte) << 23), arithmetic.bits_to_f32(byte << 23)
         x = [_nearest(value * inverse) * power for value in x]
-        words = [ptx.pack_bf16(x[0], x[1]), ptx.pack_bf16(x[2], x[3])]
+        words = [arithmetic.pack_bf16(x[0], x[1]), arithmetic.pack_bf16(x[2], x[3])]
         ptx.shared_store_64(to + head * PITCH + lane * 8, words)
 
 
@@ -112,8 +115,8 @@ def _decoded(word: Any, power: Any) -> Any:
     for j in range(4):
         byte = (word >> (8 * j)) & 255
         bits = ((byte & 0x7) << 9) | ((byte & 0x8) << 12) | ((byte & 0x70) << 21) | ((byte & 0x80) << 24)
-        low, high = ptx.unpack_f16(bits)
-        pairs.append(ptx.pack_bf16(low * power, high * power))
+        low, high = arithmetic.unpack_f16(bits)
+        pairs.append(arithmetic.pack_bf16(low * power, high * power))
     return pairs
 
 
@@ -151,7 +154,7 @@ def _scores_kernel(
         # Key g of the tile, and of it the 32 channels of group t, four of them in each step.
         key = keys + cutlass.min(tile * 8 + g, visible - 1).to(Int64) * KEY_BYTES
         words = [ptx.load_32(key + (t * 16 + 4 * i).to(Int64)) for i in range(4)]
-        power = ptx.bits_to_f32((ptx.load_u8(key + (D // 2 + t).to(Int64)) + 14) << 23)
+        power = arithmetic.bits_to_f32((ptx.load_u8(key + (D // 2 + t).to(Int64)) + 14) << 23)
         b = []
         for word in words:
             b += _decoded(word, power)
@@ -162,7 +165,7 @@ def _scores_kernel(
                 at = shared + (m * 16 + g) * PITCH + t * 64 + step * 8
                 low = _shared_64(at)
                 high = _shared_64(at + 8 * PITCH)
-                c = ptx.mma_bf16(c, [low[0], high[0], low[1], high[1]], [b[2 * step], b[2 * step + 1]])
+                c = arithmetic.mma_bf16(c, [low[0], high[0], low[1], high[1]], [b[2 * step], b[2 * step + 1]])
             for column in cutlass.range_constexpr(2):
                 first = cute.arch.fmax(c[column], Float32(0.0)) * mine[2 * m]
                 second = cute.arch.fmax(c[2 + column], Float32(0.0)) * mine[2 * m + 1]
@@ -234,7 +237,7 @@ def _find_bin(hist: Int32, found: Int32, wanted: Int32, lane: Int32):
     above = total  # of this lane and the higher ones
     for step in cutlass.range_constexpr(5):
         other = cute.arch.shuffle_sync_down(above, 1 << step)
-        above = above + ptx.pick(lane + (1 << step) < 32, other, Int32(0))
+        above = above + arithmetic.pick(lane + (1 << step) < 32, other, Int32(0))
     running = above - total
     for i in cutlass.range_constexpr(8):
         count = own[7 - i]
@@ -271,14 +274,14 @@ def _count(
         for i, word in enumerate(_read(scores, start + PART, visible, tid)):
             words[i] = word
         for i in cutlass.range_constexpr(CHUNK):
-            bin = ptx.shifted(own[i], shift) & 255
+            bin = arithmetic.shifted(own[i], shift) & 255
             counts = start + tid * CHUNK + i < visible
             if cutlass.const_expr(first):
                 # Scores are close to each other: one addition for all lanes with the same bin.
-                same = together.lanes_like_this(ptx.pick(counts, bin, Int32(BINS)))
+                same = together.lanes_like_this(arithmetic.pick(counts, bin, Int32(BINS)))
                 if counts & ((same & ((Int32(1) << lane) - 1)) == 0):
-                    _add(hist + bin * 4, ptx.count_bits(same))
-            elif counts & (ptx.shifted(own[i], shift + 8) == prefix):
+                    _add(hist + bin * 4, arithmetic.count_bits(same))
+            elif counts & (arithmetic.shifted(own[i], shift + 8) == prefix):
                 _add(hist + bin * 4, Int32(1))
 
 
@@ -319,12 +322,12 @@ def _place(
             before = equal
             for step in cutlass.range_constexpr(5):
                 other = cute.arch.shuffle_sync_up(before, 1 << step)
-                before = before + ptx.pick(lane >= (1 << step), other, Int32(0))
+                before = before + arithmetic.pick(lane >= (1 << step), other, Int32(0))
             if lane == 31:
                 ptx.shared_store_32(sums + warp * 4, before)
             cute.arch.sync_threads()
             count = ptx.shared_load_32(sums + lane * 4)
-            earlier = cute.arch.warp_reduction_sum(ptx.pick(lane < warp, count, Int32(0)))
+            earlier = cute.arch.warp_reduction_sum(arithmetic.pick(lane < warp, count, Int32(0)))
             everything = cute.arch.warp_reduction_sum(count)
             rank = ptx.shared_load_32(places + 4) + earlier + before - equal
             for i in cutlass.range_constexpr(CHUNK):

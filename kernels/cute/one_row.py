@@ -18,7 +18,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import decode, ptx
+from dsv4chat.kernels.cute import arithmetic, decode, ptx
 from dsv4chat.kernels.cute.gemv import SUMS_BYTES, WARPS, put, values_of
 from dsv4chat.kernels.cute.units import NVFP4, STAGE_BYTES, TIMES, Lane, chunks, copy_unit, pieces, wide
 
@@ -65,7 +65,7 @@ def run_of(block: Any, shares: tuple[Any, Any, Any], units: Any, k: Any, *picks:
     more; with split, units.
     """
     portion, rest, split = shares
-    grain = ptx.pick(split == 0, units, Int32(1))
+    grain = arithmetic.pick(split == 0, units, Int32(1))
     first = block * portion + cutlass.min(block, rest)
     count = portion + (block < rest).to(Int32)
     return Run(units, first * grain, (first + count) * grain, k, *picks)
@@ -207,7 +207,7 @@ def store_part(
     """A row's sum, `there` or nothing; of a tile that is not cut the other part is zero."""
     if there:
         begun = run.begun(tile)
-        part = at + wide(ptx.pick(begun, Int32(0), stride)) * 4
+        part = at + wide(arithmetic.pick(begun, Int32(0), stride)) * 4
         ptx.store_f32(part, value)
         if (split != 0) & run.whole(tile):
             ptx.store_f32(at + wide(stride) * 4, Float32(0.0))
@@ -228,10 +228,10 @@ def _columns(fmt: Any, lane: Lane, x: Any, zeros: Any) -> list[Any]:
     first, second = lane.g == lane.t, lane.g == lane.t + 4
     moves = fmt.unit * 2
     return [
-        ptx.pick(first, own, zeros),
-        ptx.pick(first, Int32(moves), Int32(0)),
-        ptx.pick(second, own, zeros),
-        ptx.pick(second, Int32(moves), Int32(0)),
+        arithmetic.pick(first, own, zeros),
+        arithmetic.pick(first, Int32(moves), Int32(0)),
+        arithmetic.pick(second, own, zeros),
+        arithmetic.pick(second, Int32(moves), Int32(0)),
     ]
 
 
@@ -262,7 +262,7 @@ def _times_nvfp4(
                     operands[chunk] = decoded, (first if word < 2 else second)(4 * chunk + word)
                 (a_low, a_high), b = operands[chunk]
                 a = [a_low[2 * half], a_high[2 * half], a_low[2 * half + 1], a_high[2 * half + 1]]
-                sums[chunk] = ptx.mma_f16(sums[chunk], a, b[2 * half : 2 * half + 2])
+                sums[chunk] = arithmetic.mma_f16(sums[chunk], a, b[2 * half : 2 * half + 2])
     return [sums[0][i] * scales[i // 2][0][i % 2] + sums[1][i] * scales[i // 2][1][i % 2] for i in range(4)]
 
 
@@ -272,7 +272,7 @@ def _leave(fmt: cutlass.Constexpr, sums: list[Float32], lane: cutlass.Constexpr,
     if cutlass.const_expr(fmt is NVFP4):
         low, high = sums[0] + sums[1], sums[2] + sums[3]
         odd = (lane.t & 1) != 0
-        kept, sent = ptx.pick(odd, high, low), ptx.pick(odd, low, high)
+        kept, sent = arithmetic.pick(odd, high, low), arithmetic.pick(odd, low, high)
         kept = kept + cute.arch.shuffle_sync_bfly(sent, 1)
         kept = kept + cute.arch.shuffle_sync_bfly(kept, 2)
         if lane.t < 2:

@@ -13,7 +13,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import ptx, together
+from dsv4chat.kernels.cute import arithmetic, ptx, together
 
 MOST_EXPERTS = 512
 THREADS = 256
@@ -26,16 +26,16 @@ SHARED_BYTES = 8 * MOST_EXPERTS
 
 def _score(logit: Any) -> Any:
     """sqrt(log(1 + e^x)) = sqrt(max(x, 0) + log1p(e^-|x|)); a series where 1 + e would lose the e."""
-    small = ptx.exponential(-ptx.magnitude(logit))
+    small = arithmetic.exponential(-arithmetic.magnitude(logit))
     series = small * (1.0 - small * (0.5 - small * (1.0 / 3.0 - small * 0.25)))
-    exact = ptx.logarithm(small + 1.0)
-    soft = ptx.pick(small < 0.03, series, exact)
-    return ptx.root(cute.arch.fmax(logit, Float32(0.0)) + soft)
+    exact = arithmetic.logarithm(small + 1.0)
+    soft = arithmetic.pick(small < 0.03, series, exact)
+    return arithmetic.root(cute.arch.fmax(logit, Float32(0.0)) + soft)
 
 
 def _key(value: Any) -> Any:
     """A number's bits in the order of numbers; the two zeros are one."""
-    bits = ptx.f32_to_bits(value + 0.0)
+    bits = arithmetic.f32_to_bits(value + 0.0)
     return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
 
@@ -54,11 +54,11 @@ def _picked(keys_at: Int32, picks: Int32, lane: Int32) -> Int32:
         expert = Int32(MOST_EXPERTS)
         for i in cutlass.range_constexpr(A_LANE):
             here = i * 32 + lane
-            expert = ptx.pick(keys[i] == best, cutlass.min(expert, here), expert)
+            expert = arithmetic.pick(keys[i] == best, cutlass.min(expert, here), expert)
         expert = together.warp_min(expert)
         for i in cutlass.range_constexpr(A_LANE):
-            keys[i] = ptx.pick(expert == i * 32 + lane, Int32(NOBODY), keys[i])
-        mine = ptx.pick(lane == pick, expert, mine)
+            keys[i] = arithmetic.pick(expert == i * 32 + lane, Int32(NOBODY), keys[i])
+        mine = arithmetic.pick(lane == pick, expert, mine)
     return mine
 
 
@@ -89,7 +89,7 @@ def choose(
         cute.arch.griddepcontrol_launch_dependents()
     wanted = (bias != 0).to(Int32)
     own = [
-        ptx.load_f32_if(bias + expert.to(Int64) * 4, ptx.pick(expert < experts, wanted, Int32(0)))
+        ptx.load_f32_if(bias + expert.to(Int64) * 4, arithmetic.pick(expert < experts, wanted, Int32(0)))
         for expert in numbers
     ]
     cute.arch.griddepcontrol_wait()
@@ -102,7 +102,7 @@ def choose(
         # NaN loses to every number and is still a valid index.
         key = _key(cute.arch.fmax(score + own[i], Float32(LOWEST)))
         there = numbers[i] < experts
-        ptx.shared_store_32(keys_at + numbers[i] * 4, ptx.pick(there, key, Int32(NOBODY)))
+        ptx.shared_store_32(keys_at + numbers[i] * 4, arithmetic.pick(there, key, Int32(NOBODY)))
         ptx.shared_store_f32(scores_at + numbers[i] * 4, score)
     cute.arch.sync_threads()
     if tid < 32:
@@ -114,7 +114,7 @@ def choose(
         else:
             mine = _picked(keys_at, picks, tid)
         chosen = ptx.shared_load_f32(scores_at + mine * 4)
-        total = cute.arch.warp_reduction_sum(ptx.pick(tid < picks, chosen, Float32(0.0))) + 1e-20
+        total = cute.arch.warp_reduction_sum(arithmetic.pick(tid < picks, chosen, Float32(0.0))) + 1e-20
         if tid < picks:
             at = (token * picks + tid).to(Int64) * 4
             ptx.store_32(ids + at, mine)

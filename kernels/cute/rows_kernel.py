@@ -16,7 +16,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute import arithmetic, ptx
 
 D = 512
 ROPE = 64
@@ -70,15 +70,15 @@ def _turned(value: Any, channel: Any, first: int, last: int, rotation: Any) -> A
     pair = cutlass.min(cutlass.max(channel - first, 0), last - first - 1) // 2
     at = rotation + pair.to(Int64) * 8
     cosine, sine = ptx.load_f32(at), ptx.load_f32(at + 4)
-    sign = ptx.pick((channel & 1) == 0, Float32(-1.0), Float32(1.0))
+    sign = arithmetic.pick((channel & 1) == 0, Float32(-1.0), Float32(1.0))
     turned = value * cosine + sign * other * sine
-    return ptx.pick((channel >= first) & (channel < last), turned, value)
+    return arithmetic.pick((channel >= first) & (channel < last), turned, value)
 
 
 def _power(largest: Any, bias: int, limit: int) -> Any:
     """E8M0 byte of the smallest power of two s with largest <= limit * s; `limit`: its mantissa bits."""
-    bits = ptx.f32_to_bits(largest)
-    over = ptx.pick((bits & 0x7FFFFF) > limit, Int32(1), Int32(0))
+    bits = arithmetic.f32_to_bits(largest)
+    over = arithmetic.pick((bits & 0x7FFFFF) > limit, Int32(1), Int32(0))
     byte = ((bits >> 23) & 255) - bias + over
     return cutlass.min(cutlass.max(byte, 1), 253)
 
@@ -86,7 +86,7 @@ def _power(largest: Any, bias: int, limit: int) -> Any:
 @cute.jit
 def _store_row(value: Float32, channel: Int32, row: Int64, shared: Int32, tid: Int32):
     """One channel of an FP8 row to `row`; returns the rounded value. All threads of the block."""
-    largest = cute.arch.warp_reduction_max(ptx.magnitude(value))
+    largest = cute.arch.warp_reduction_max(arithmetic.magnitude(value))
     ptx.shared_store_f32(shared + (tid // 32) * 4, largest)
     cute.arch.sync_threads()
     group = tid // 64
@@ -94,8 +94,8 @@ def _store_row(value: Float32, channel: Int32, row: Int64, shared: Int32, tid: I
         ptx.shared_load_f32(shared + group * 8), ptx.shared_load_f32(shared + group * 8 + 4)
     )
     byte = _power(cute.arch.fmax(largest, Float32(1e-4)), 8, 0x600000)
-    code = _e4m3(value * ptx.bits_to_f32((254 - byte) << 23))
-    plain = _e4m3_value(code) * ptx.bits_to_f32(byte << 23)
+    code = _e4m3(value * arithmetic.bits_to_f32((254 - byte) << 23))
+    plain = _e4m3_value(code) * arithmetic.bits_to_f32(byte << 23)
     turned = _bf16(value)
     inside = channel < D - ROPE
     if inside:
@@ -104,7 +104,7 @@ def _store_row(value: Float32, channel: Int32, row: Int64, shared: Int32, tid: I
             ptx.store_u8(row + (2 * ROPE + D - ROPE + group).to(Int64), byte)
     else:
         ptx.store_bf16(row + ((channel - (D - ROPE)) * 2).to(Int64), value)
-    return ptx.pick(inside, plain, turned)
+    return arithmetic.pick(inside, plain, turned)
 
 
 @cute.jit
@@ -122,7 +122,7 @@ def _own_row(
 ):
     x = ptx.load_f32(kv + tid.to(Int64) * 4)
     square = _block_sum(x * x, shared, tid, WARPS)
-    x = x * ptx.inverse_root(square / D + eps) * ptx.load_f32(norm + tid.to(Int64) * 4)
+    x = x * arithmetic.inverse_root(square / D + eps) * ptx.load_f32(norm + tid.to(Int64) * 4)
     x = _turned(x, tid, D - ROPE, D, rotation)
     slot = place % window
     rounded = _store_row(x, tid, ring + slot.to(Int64) * ROW_BYTES, shared + 4 * WARPS, tid)
@@ -136,7 +136,7 @@ def _low_rank(low: Int64, norm: Int64, out: Int64, count: Int32, eps: Float32, s
         value = ptx.load_f32(low + at.to(Int64) * 4)
         square = square + value * value
     square = _block_sum(square, shared, tid, WARPS)
-    factor = ptx.inverse_root(square / count.to(Float32) + eps)
+    factor = arithmetic.inverse_root(square / count.to(Float32) + eps)
     for at in cutlass.range(tid, count, THREADS, unroll=1):
         value = ptx.load_f32(low + at.to(Int64) * 4) * factor * ptx.load_f32(norm + at.to(Int64) * 4)
         ptx.store_bf16(out + at.to(Int64) * 2, value)
@@ -163,12 +163,12 @@ def _pooled(
     total = Float32(0.0)
     result = Float32(0.0)
     for r in cutlass.range(rows, unroll=4):
-        weight = ptx.exponential(ptx.load_f32(gate + r.to(Int64) * stride) - top)
+        weight = arithmetic.exponential(ptx.load_f32(gate + r.to(Int64) * stride) - top)
         total = total + weight
         result = result + weight * ptx.load_f32(kv + r.to(Int64) * stride)
     if overlap != 0:
         for r in cutlass.range(rows, unroll=4):
-            weight = ptx.exponential(ptx.load_f32(first_gate + r.to(Int64) * first_stride) - top)
+            weight = arithmetic.exponential(ptx.load_f32(first_gate + r.to(Int64) * first_stride) - top)
             total = total + weight
             result = result + weight * ptx.load_f32(first_kv + r.to(Int64) * first_stride)
     return result / total
@@ -219,8 +219,8 @@ def _compress(
                 from_, to = r.to(Int64) * stride + own, r.to(Int64) * half + own
                 ptx.store_f32(previous + to, ptx.load_f32(open_rows + from_))
                 ptx.store_f32(before_gates + to, ptx.load_f32(gates + from_))
-        square = _block_sum(ptx.pick(tid < d, x * x, Float32(0.0)), shared, tid, d // 32)
-        x = x * ptx.inverse_root(square / d + eps) * ptx.load_f32(norm + own)
+        square = _block_sum(arithmetic.pick(tid < d, x * x, Float32(0.0)), shared, tid, d // 32)
+        x = x * arithmetic.inverse_root(square / d + eps) * ptx.load_f32(norm + own)
         x = _turned(x, channel, d - ROPE, d, rotation)
         block = (place // ratio).to(Int64)
         if cutlass.const_expr(d == D):
@@ -234,26 +234,26 @@ def _store_key(value: Float32, tid: Int32, row: Int64, shared: Int32):
     """An index key, a channel in each of the first 128 threads: rotated, rounded to 4 bits, packed."""
     for step in cutlass.range_constexpr(5):
         other = cute.arch.shuffle_sync_bfly(value, 1 << step)
-        value = ptx.pick((tid & (1 << step)) == 0, value + other, other - value)
+        value = arithmetic.pick((tid & (1 << step)) == 0, value + other, other - value)
     for far in cutlass.range_constexpr(2):
         stride = 32 << far
         if tid < KEY:
             ptx.shared_store_f32(shared + tid * 4, value)
         cute.arch.sync_threads()
         other = ptx.shared_load_f32(shared + ((tid & (KEY - 1)) ^ stride) * 4)
-        value = ptx.pick((tid & stride) == 0, value + other, other - value)
+        value = arithmetic.pick((tid & stride) == 0, value + other, other - value)
         cute.arch.sync_threads()
     value = value * KEY**-0.5
-    largest = cute.arch.warp_reduction_max(ptx.magnitude(value))
+    largest = cute.arch.warp_reduction_max(arithmetic.magnitude(value))
     byte = _power(largest, 2, 0x400000)
-    byte = ptx.pick(ptx.f32_to_bits(largest) == 0, Int32(124), byte)
-    scaled = value * ptx.bits_to_f32((254 - byte) << 23)
-    size = ptx.magnitude(scaled)
+    byte = arithmetic.pick(arithmetic.f32_to_bits(largest) == 0, Int32(124), byte)
+    scaled = value * arithmetic.bits_to_f32((254 - byte) << 23)
+    size = arithmetic.magnitude(scaled)
     code = Int32(0)
     for edge, ties_up in ((0.25, 0), (0.75, 1), (1.25, 0), (1.75, 1), (2.5, 0), (3.5, 1), (5.0, 0)):
         above = size >= edge if ties_up else size > edge
-        code = code + ptx.pick(above, Int32(1), Int32(0))
-    code = code + ptx.pick(scaled < 0.0, Int32(8), Int32(0))
+        code = code + arithmetic.pick(above, Int32(1), Int32(0))
+    code = code + arithmetic.pick(scaled < 0.0, Int32(8), Int32(0))
     upper = cute.arch.shuffle_sync_bfly(code, 1)
     if tid < KEY:
         if (tid & 1) == 0:

@@ -15,7 +15,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute import arithmetic, ptx
 
 THREADS = 256
 WARPS = THREADS // 32
@@ -83,7 +83,7 @@ def _best_key(key: Any, number: Any, shared: Any, tid: Any) -> Any:
         )
         other_number = cute.arch.shuffle_sync_bfly(number, 1 << step)
         wins = (other > key) | ((other == key) & (other_number < number))
-        key, number = ptx.pick(wins, other, key), ptx.pick(wins, other_number, number)
+        key, number = arithmetic.pick(wins, other, key), arithmetic.pick(wins, other_number, number)
     ptx.shared_store_64(shared + (tid // 32) * 8, _halves(key))
     ptx.shared_store_32(shared + WARPS * 8 + (tid // 32) * 4, number)
     cute.arch.sync_threads()
@@ -91,7 +91,7 @@ def _best_key(key: Any, number: Any, shared: Any, tid: Any) -> Any:
         other = _shared_key(shared + warp * 8)
         other_number = ptx.shared_load_32(shared + WARPS * 8 + warp * 4)
         wins = (other > key) | ((other == key) & (other_number < number))
-        key, number = ptx.pick(wins, other, key), ptx.pick(wins, other_number, number)
+        key, number = arithmetic.pick(wins, other, key), arithmetic.pick(wins, other_number, number)
     cute.arch.sync_threads()
     return key, number
 
@@ -104,14 +104,14 @@ def _highest(values: cute.Tensor, numbers: cute.Tensor, shared: Int32, to: Int32
         best_number = Int32(NOBODY)
         for i in cutlass.range_constexpr(A_THREAD):
             wins = (values[i] > best) | ((values[i] == best) & (numbers[i] < best_number))
-            best = ptx.pick(wins, values[i], best)
-            best_number = ptx.pick(wins, numbers[i], best_number)
+            best = arithmetic.pick(wins, values[i], best)
+            best_number = arithmetic.pick(wins, numbers[i], best_number)
         for step in cutlass.range_constexpr(5):
             other = cute.arch.shuffle_sync_bfly(best, 1 << step)
             other_number = cute.arch.shuffle_sync_bfly(best_number, 1 << step)
             wins = (other > best) | ((other == best) & (other_number < best_number))
-            best = ptx.pick(wins, other, best)
-            best_number = ptx.pick(wins, other_number, best_number)
+            best = arithmetic.pick(wins, other, best)
+            best_number = arithmetic.pick(wins, other_number, best_number)
         ptx.shared_store_f32(shared + (tid // 32) * 4, best)
         ptx.shared_store_32(shared + (WARPS + tid // 32) * 4, best_number)
         cute.arch.sync_threads()
@@ -119,15 +119,15 @@ def _highest(values: cute.Tensor, numbers: cute.Tensor, shared: Int32, to: Int32
             other = ptx.shared_load_f32(shared + warp * 4)
             other_number = ptx.shared_load_32(shared + (WARPS + warp) * 4)
             wins = (other > best) | ((other == best) & (other_number < best_number))
-            best = ptx.pick(wins, other, best)
-            best_number = ptx.pick(wins, other_number, best_number)
+            best = arithmetic.pick(wins, other, best)
+            best_number = arithmetic.pick(wins, other_number, best_number)
         if tid == 0:
             ptx.shared_store_f32(to + turn * 4, best)
             ptx.shared_store_32(to + (TOP + turn) * 4, best_number)
         for i in cutlass.range_constexpr(A_THREAD):
             mine = numbers[i] == best_number
-            values[i] = ptx.pick(mine, Float32(LOWEST), values[i])
-            numbers[i] = ptx.pick(mine, Int32(NOBODY), numbers[i])
+            values[i] = arithmetic.pick(mine, Float32(LOWEST), values[i])
+            numbers[i] = arithmetic.pick(mine, Int32(NOBODY), numbers[i])
         cute.arch.sync_threads()
 
 
@@ -187,7 +187,7 @@ def _scan_kernel(
             largest = _larger(largest, value)
             own = _penalised(value, ptx.load_32(counts + at.to(Int64) * 4), penalty)
             wins = own > key
-            key, number = ptx.pick(wins, own, key), ptx.pick(wins, at, number)
+            key, number = arithmetic.pick(wins, own, key), arithmetic.pick(wins, at, number)
             # fmax takes the number where the other is NaN.
             values[i] = cute.arch.fmax(value, Float32(LOWEST))
             numbers[i] = at
@@ -195,8 +195,8 @@ def _scan_kernel(
     base = cute.arch.fmax(largest, Float32(LOWEST))
     total = Float32(0.0)
     for i in cutlass.range_constexpr(A_THREAD):
-        weight = ptx.exponential(values[i] - base)
-        total = total + ptx.pick(numbers[i] < NOBODY, weight, Float32(0.0))
+        weight = arithmetic.exponential(values[i] - base)
+        total = total + arithmetic.pick(numbers[i] < NOBODY, weight, Float32(0.0))
     total = _block_sum(total, shared, tid)
     key, number = _best_key(key, number, shared, tid)
     _highest(values, numbers, shared, best_at, tid)
@@ -260,8 +260,10 @@ def _end_kernel(
     own = ptx.load_f32(maxima + mine * 4)
     largest = _block_max(own, shared, tid)
     base = cute.arch.fmax(largest, Float32(LOWEST))
-    weight = ptx.load_f32(sums + mine * 4) * ptx.exponential(cute.arch.fmax(own, Float32(LOWEST)) - base)
-    total = _block_sum(ptx.pick(there, weight, Float32(0.0)), shared, tid)
+    weight = ptx.load_f32(sums + mine * 4) * arithmetic.exponential(
+        cute.arch.fmax(own, Float32(LOWEST)) - base
+    )
+    total = _block_sum(arithmetic.pick(there, weight, Float32(0.0)), shared, tid)
     words = ptx.load_128(keys + mine * 16)
     _, chosen = _best_key(_whole(words[0], words[1]), words[2], shared, tid)
     values = cute.make_rmem_tensor((A_THREAD,), Float32)
@@ -278,25 +280,25 @@ def _end_kernel(
     if given != 0:
         chosen = ptx.load_64(given)[0]
     chosen = cutlass.min(cutlass.max(chosen, 0), vocab - 1)
-    log_total = base + ptx.logarithm(total)
+    log_total = base + arithmetic.logarithm(total)
     step = ptx.load_64(number)[0]
     width = 3 + 2 * TOP + layers
     record = records + ((step % slots) * width).to(Int64) * 8
     if tid < TOP:
         _store_whole(record + (3 + tid).to(Int64) * 8, ptx.shared_load_32(best_at + (TOP + tid) * 4))
         value = ptx.shared_load_f32(best_at + tid * 4)
-        reported = ptx.pick(value > LOWEST, value - log_total, Float32(-cutlass.Float32.inf))
+        reported = arithmetic.pick(value > LOWEST, value - log_total, Float32(-cutlass.Float32.inf))
         _store_double(record + (3 + TOP + tid).to(Int64) * 8, reported)
     for layer in cutlass.range(tid, layers, THREADS, unroll=1):
         value = ptx.load_f32(residual + layer.to(Int64) * 4)
         _store_double(record + (3 + 2 * TOP + layer).to(Int64) * 8, value)
     going = ptx.load_u8(alive)
     place = ptx.load_64(position)[0]
-    outcome = ptx.pick(ptx.load_u8(stops + chosen.to(Int64)) != 0, Int32(STOPPED), Int32(CHOSEN))
-    outcome = ptx.pick(largest == -cutlass.Float32.inf, Int32(NOTHING), outcome)
-    outcome = ptx.pick(largest == cutlass.Float32.inf, Int32(INFINITE), outcome)
-    outcome = ptx.pick(largest != largest, Int32(NOT_A_NUMBER), outcome)
-    outcome = ptx.pick(going != 0, outcome, Int32(SKIPPED))
+    outcome = arithmetic.pick(ptx.load_u8(stops + chosen.to(Int64)) != 0, Int32(STOPPED), Int32(CHOSEN))
+    outcome = arithmetic.pick(largest == -cutlass.Float32.inf, Int32(NOTHING), outcome)
+    outcome = arithmetic.pick(largest == cutlass.Float32.inf, Int32(INFINITE), outcome)
+    outcome = arithmetic.pick(largest != largest, Int32(NOT_A_NUMBER), outcome)
+    outcome = arithmetic.pick(going != 0, outcome, Int32(SKIPPED))
     cute.arch.sync_threads()
     if tid == 0:
         _store_whole(record, outcome)

@@ -12,7 +12,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import ptx
+from dsv4chat.kernels.cute import arithmetic, ptx
 
 STREAMS = 4
 THREADS = 128
@@ -61,8 +61,8 @@ def _kernel(
     else:
         table = tid // PAIRS
         pair = (tid & (PAIRS - 1)).to(Int64)
-        source = ptx.pick(table == 0, plain, compressed)
-        ratio = ptx.pick(table == 2, first_ratio, ptx.pick(table == 3, second_ratio, Int32(1)))
+        source = arithmetic.pick(table == 0, plain, compressed)
+        ratio = arithmetic.pick(table == 2, first_ratio, arithmetic.pick(table == 3, second_ratio, Int32(1)))
         place = ptx.load_64(position)[0] // ratio * ratio
         cosine, sine = _turn(place.to(Float32) * ptx.load_f32(source + pair * 4))
         at = tables + (tid * 8).to(Int64)

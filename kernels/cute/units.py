@@ -15,7 +15,7 @@ from typing import Any
 import cutlass
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import decode, ptx
+from dsv4chat.kernels.cute import arithmetic, decode, ptx
 
 STAGE_BYTES = 16 * 128 + 16 * 16  # codes, scales
 
@@ -112,7 +112,7 @@ def _times_nvfp4(lane: Lane, stage: Any, x: Callable[[int], Any]) -> list[Any]:
             b = x(4 * chunk + word)
             for half in range(2):
                 a = [a_low[2 * half], a_high[2 * half], a_low[2 * half + 1], a_high[2 * half + 1]]
-                sums[half] = ptx.mma_f16(sums[half], a, b[2 * half : 2 * half + 2])
+                sums[half] = arithmetic.mma_f16(sums[half], a, b[2 * half : 2 * half + 2])
     return [(a + b) * decode.UNSCALE for a, b in zip(*sums, strict=True)]
 
 
@@ -124,9 +124,12 @@ def _times_fp8(lane: Lane, stage: Any, x: Callable[[int], Any]) -> list[Any]:
         for word in range(0, 4, 2):
             b = x(2 * chunk + word // 2)
             for half in range(2):
-                a_low, a_high = ptx.e4m3_pairs(low[word + half]), ptx.e4m3_pairs(high[word + half])
+                a_low, a_high = (
+                    arithmetic.e4m3_pairs(low[word + half]),
+                    arithmetic.e4m3_pairs(high[word + half]),
+                )
                 a = [a_low[0], a_high[0], a_low[1], a_high[1]]
-                sums[half] = ptx.mma_f16(sums[half], a, b[2 * half : 2 * half + 2])
+                sums[half] = arithmetic.mma_f16(sums[half], a, b[2 * half : 2 * half + 2])
     return [(sums[0][i] + sums[1][i]) * factors[i // 2] for i in range(4)]
 
 
@@ -137,7 +140,7 @@ def _times_bf16(lane: Lane, stage: Any, x: Callable[[int], Any]) -> list[Any]:
         b = x(chunk)
         for half in range(2):
             a = [low[2 * half], high[2 * half], low[2 * half + 1], high[2 * half + 1]]
-            sums[half] = ptx.mma_bf16(sums[half], a, b[2 * half : 2 * half + 2])
+            sums[half] = arithmetic.mma_bf16(sums[half], a, b[2 * half : 2 * half + 2])
     return [a + b for a, b in zip(*sums, strict=True)]
 
 
