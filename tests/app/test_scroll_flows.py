@@ -89,7 +89,11 @@ async def test_long_conversations_are_mounted_in_part_and_loaded_on_scroll(tmp_p
         transcript = one(app, Transcript)
         mounted = transcript.messages
         assert len(mounted.mounted) <= 20
-        seen = set()
+        seen = set(re.findall(r"message \d+", screen_text(app)))
+        assert "message 54" not in seen
+        await pilot.press("pageup")  # to the first that is mounted: more are, but what is seen stays
+        await wait_until(pilot, lambda: "message 54" in screen_text(app))
+        seen |= set(re.findall(r"message \d+", screen_text(app)))
         for _ in range(40):
             await pilot.press("pageup")
             await pilot.pause(0.05)
