@@ -69,6 +69,22 @@ def live_cells(tokens: Iterable[TurnToken], tokenizer: Tokenizer) -> list[TokenC
     ]
 
 
+def answer_cells(cells: Iterable[TokenCell]) -> list[TokenCell]:
+    """The tokens of the answer's text, without what turned out to begin a tool call: line breaks and a "<"
+    are taken for text until the next token says what they are."""
+    shown: list[TokenCell] = []
+    behind_text = False
+    for cell in cells:
+        if cell.kind == "answer":
+            shown.append(cell)
+            behind_text = True
+        elif cell.kind == "tool" and behind_text:
+            while shown and shown[-1].text.strip() in ("", "<", "</"):
+                shown.pop()
+            behind_text = False
+    return shown
+
+
 def why_not(record: MessageRecord, fingerprint: str | None) -> str | None:
     """Why nothing can be shown of an answer's tokens, as a sentence; None if it can."""
     if record.role != "assistant":

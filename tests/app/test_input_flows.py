@@ -117,6 +117,13 @@ async def test_shift_enter_and_ctrl_j_make_new_lines_and_the_input_grows(tmp_pat
         assert app.session.path[0].content == "one\ntwo"
 
 
+@pytest.mark.parametrize("key", ["shift+enter", "x"])
+async def test_what_is_typed_takes_the_place_of_what_is_selected(tmp_path: Path, key: str) -> None:
+    async with chat(Parts(tmp_path)) as (app, pilot):
+        await pilot.press(*"one", *["shift+left"] * 2, key)
+        await wait_until(pilot, lambda: one(app, Composer).text == ("o\n" if key == "shift+enter" else "ox"))
+
+
 async def test_thinking_is_switched_and_effort_chosen_by_keys(tmp_path: Path) -> None:
     parts = Parts(tmp_path, Script(["Plain answer."]))
     async with chat(parts) as (app, pilot):

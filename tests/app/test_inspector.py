@@ -8,6 +8,7 @@ import pytest
 from dsv4chat.app.screens.inspector_screen import InspectorScreen
 from dsv4chat.app.token_cells import TokenCell, why_not
 from dsv4chat.app.widgets.answer_text import AnswerText
+from dsv4chat.app.widgets.approval_bar import ApprovalBar
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.token_panel import TokenPanel, percent
 from dsv4chat.app.widgets.token_text import TokenText
@@ -18,6 +19,7 @@ from tests.support.app_parts import Parts, screen_text, wait_until
 from tests.support.chat import THOUGHT, answered, chat, one, say
 from tests.support.fake_engine import Script, written_out
 from tests.support.host import drawn, hosted, hosted_screen
+from tests.support.tool_calls import call
 
 
 def cell(text: str, share: float = 0.5, kind: str = "answer", control: bool = False) -> TokenCell:
@@ -243,6 +245,29 @@ async def test_colours_show_the_tokens_of_old_and_new_answers_and_go_again(tmp_p
         assert "The capital is Paris." in screen_text(app)
         assert not app.chat.query(TokenText)
         assert all(text.display for text in app.chat.query(AnswerText))
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_colours_show_nothing_of_the_markup_of_a_tool_call(tmp_path: Path, first: bool) -> None:
+    parts = Parts(tmp_path, Script(["x</think>I compute." + call("calculator", expression="1 + 2")]))
+    async with chat(parts) as (app, pilot):
+        await pilot.press("f3")
+        await wait_until(pilot, lambda: "● tools" in screen_text(app))
+        transcript, composer = one(app, Transcript), one(app, Composer)
+        if first:
+            transcript.focus()
+            await pilot.press("s")
+            composer.focus()
+        await say(pilot, "What is 1 + 2?")
+        await wait_until(pilot, lambda: one(app, ApprovalBar).display)
+        if not first:
+            transcript.focus()
+            await pilot.press("s")
+        await wait_until(pilot, lambda: len(app.chat.query(TokenText)) == 1)
+        lines = [line[:60].rstrip() for line in screen_text(app).splitlines()]
+        at = next(at for at, line in enumerate(lines) if line.endswith("I compute."))
+        assert lines[at + 1] == ""
+        assert "⚙ calculator" in lines[at + 2]
 
 
 async def test_unfolded_thinking_is_coloured_while_it_is_written(tmp_path: Path) -> None:

@@ -89,7 +89,11 @@ async def test_long_conversations_are_mounted_in_part_and_loaded_on_scroll(tmp_p
         transcript = one(app, Transcript)
         mounted = transcript.messages
         assert len(mounted.mounted) <= 20
-        seen = set()
+        seen = set(re.findall(r"message \d+", screen_text(app)))
+        assert "message 54" not in seen
+        await pilot.press("pageup")  # to the first that is mounted: more are, but what is seen stays
+        await wait_until(pilot, lambda: "message 54" in screen_text(app))
+        seen |= set(re.findall(r"message \d+", screen_text(app)))
         for _ in range(40):
             await pilot.press("pageup")
             await pilot.pause(0.05)
@@ -113,6 +117,39 @@ async def test_long_conversations_are_mounted_in_part_and_loaded_on_scroll(tmp_p
             assert len(mounted.mounted) <= 32
         assert "message 59" in seen
         assert transcript.at_end
+
+
+async def test_who_has_scrolled_up_stays_at_a_message_when_heights_change(tmp_path: Path) -> None:
+    words = " ".join(f"word{number}" for number in range(40))
+    thinking = "\n".join(f"Thought {number}." for number in range(6))
+    answers = [f"{thinking}</think>Answer {number}. {words}" for number in range(8)]
+    async with chat(Parts(tmp_path, Script(answers)), (80, 24)) as (app, pilot):
+        for number in range(8):
+            await say(pilot, f"Question {number}?")
+            await answered(pilot, app, number + 1)
+        transcript = one(app, Transcript)
+        await pilot.press("pageup")
+        await wait_until(pilot, lambda: not transcript.at_end)
+        await pilot.pause(0.2)
+
+        def first_answer() -> tuple[int, str]:
+            """The row where the first one in sight begins, and which."""
+            lines = screen_text(app).splitlines()
+            row = next(row for row, line in enumerate(lines) if " Thought · " in line)
+            found = re.search(r"Answer \d", "\n".join(lines[row:]))
+            assert found is not None
+            return row, found.group()
+
+        place = first_answer()
+        for _ in range(2):
+            await pilot.press("ctrl+r")
+            await pilot.pause(0.5)
+            assert first_answer() == place
+        for width in (50, 110, 80):
+            await pilot.resize_terminal(width, 24)
+            await pilot.pause(0.5)
+            assert first_answer() == place
+        assert not transcript.at_end
 
 
 def write_history(folder: Path, messages: int) -> None:

@@ -108,6 +108,17 @@ async def test_figures_are_those_of_the_conversation_that_is_shown(
         await wait_until(pilot, lambda: "tok/s" in screen_text(app))
 
 
+async def test_the_input_is_as_high_as_its_text_at_every_width(tmp_path: Path) -> None:
+    async with chat(Parts(tmp_path), (40, 24)) as (app, pilot):
+        composer = one(app, Composer)
+        await pilot.press(*"wrapped_on_a_terminal_of_forty_columns_only")
+        await wait_until(pilot, lambda: composer.size.height == 2)
+        await pilot.resize_terminal(100, 24)
+        await wait_until(pilot, lambda: composer.size.height == 1)
+        await pilot.resize_terminal(40, 24)
+        await wait_until(pilot, lambda: composer.size.height == 2)
+
+
 async def test_resizing_during_an_answer_keeps_everything(tmp_path: Path) -> None:
     parts = Parts(tmp_path, Script([THOUGHT]))
     parts.allow = 20

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dsv4chat.runtime import Engine
 from tests.support.child import Child
 from tests.support.engines import save_random
 
@@ -9,6 +10,11 @@ from tests.support.engines import save_random
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return save_random(tmp_path_factory.mktemp("model"), text=True)
+
+
+@pytest.fixture
+def engine(folder):
+    return Engine.load(folder, max_context=512)
 
 
 @pytest.fixture

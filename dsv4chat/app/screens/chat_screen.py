@@ -15,6 +15,7 @@ from textual.widgets import Static
 from dsv4chat.app.commands import parse
 from dsv4chat.app.live_figures import LatencyFigures, ResidualFigures
 from dsv4chat.app.prompt_history import PromptHistory
+from dsv4chat.app.quick_compositor import QuickCompositor
 from dsv4chat.app.screens.chat_commands import ChatCommands
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.approval_bar import ApprovalBar
@@ -80,6 +81,7 @@ class ChatScreen(ChatCommands):
 
     def __init__(self) -> None:
         super().__init__()
+        self._compositor = QuickCompositor()
         self.session: ChatSession | None = None
         self.presenter: ChatPresenter | None = None
         self.message_actions: MessageActions | None = None

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -13,6 +14,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
+from textual.worker import WorkType
 
 from dsv4chat.app.screens.conversations_screen import when
 from dsv4chat.app.styles import beside
@@ -69,7 +71,9 @@ class SearchScreen(ModalScreen[Found | None]):
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
-        self.run_worker(self._look_for(event.value), exclusive=True, group="search")
+        # A function, not a coroutine: the next letter may stop the worker before it has begun.
+        work: WorkType[None] = partial(self._look_for, event.value)
+        self.run_worker(work, exclusive=True, group="search")
 
     async def _look_for(self, words: str) -> None:
         await asyncio.sleep(_PAUSE)

@@ -8,8 +8,6 @@ from dsv4chat.app.widgets.finished_markdown import FinishedMarkdown
 from dsv4chat.app.widgets.growing_text import GrowingText
 from dsv4chat.app.widgets.settled_size import SettledColumn
 
-_LONG = 2000  # characters that take so long to become Markdown that keys are drawn meanwhile
-
 
 class AnswerText(SettledColumn, Vertical):
     """Text of an answer. `write` as it comes, then `finish`; or the whole text at once as `text`."""
@@ -49,16 +47,11 @@ class AnswerText(SettledColumn, Vertical):
         if not blocks:
             await self._show_tail()
             return
-        text = "\n".join(blocks)
-        finished = FinishedMarkdown(text)
-        if len(text) > _LONG:
-            finished.display = False
-            await self.mount(finished, before=self._tail)
+        finished = FinishedMarkdown("\n".join(blocks))
+        finished.display = False  # keys are drawn while it is made
+        await self.mount(finished, before=self._tail)
         with self.app.batch_update():  # all of it in one layout
-            if finished.is_attached:
-                finished.display = True
-            else:
-                await self.mount(finished, before=self._tail)
+            finished.display = True
             if self._tail is not None:
                 await self._tail.clear()
                 self._shown = 0

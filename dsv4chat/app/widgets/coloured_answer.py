@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dsv4chat.app.token_cells import TokenCell
+from dsv4chat.app.token_cells import TokenCell, answer_cells
 from dsv4chat.app.widgets.answer_text import AnswerText
 from dsv4chat.app.widgets.thinking_view import ThinkingView
 from dsv4chat.app.widgets.token_text import TokenText
@@ -22,8 +22,12 @@ class ColouredAnswer:
         self._text: TokenText | None = None
 
     def of(self, kind: str) -> list[TokenCell] | None:
-        """The tokens of one kind if they are to be shown, else None."""
-        return [cell for cell in self._cells if cell.kind == kind] if self.on else None
+        """The tokens of one kind ("reasoning", "answer") if they are to be shown, else None."""
+        if not self.on:
+            return None
+        if kind == "answer":
+            return answer_cells(self._cells)
+        return [cell for cell in self._cells if cell.kind == kind]
 
     async def add(self, cells: Sequence[TokenCell]) -> None:
         """More tokens of a message that is being written."""
@@ -33,11 +37,7 @@ class ColouredAnswer:
         thinking = self._message.thinking
         if thinking is not None:
             thinking.add_cells([cell for cell in cells if cell.kind == "reasoning"])
-        answer = [cell for cell in cells if cell.kind == "answer"]
-        if answer and self._text is not None:
-            self._text.append(answer)
-        elif answer:
-            await self._mount(answer)
+        await self._show(self.of("answer") or [])
 
     async def set(self, on: bool, cells: Sequence[TokenCell]) -> None:
         """Switch; cells: those that came before the first `add`."""
@@ -52,13 +52,23 @@ class ColouredAnswer:
             text.display = not on
         for thinking in self._message.query_children(ThinkingView):
             thinking.show_tokens(self.of("reasoning"))
+        await self._drop()
+        await self._show(self.of("answer") or [])
+
+    async def _show(self, cells: Sequence[TokenCell]) -> None:
+        """Show these and no others."""
+        shown = len(self._text.cells) if self._text is not None else 0
+        if self._text is not None and len(cells) >= shown:
+            self._text.append(cells[shown:])
+            return
+        await self._drop()
+        if cells:
+            self._text = TokenText(cells)
+            plain = next(iter(self._message.query_children(AnswerText)), None)
+            place = plain or self._message.query_one(".outcome")  # its cards stand below the text
+            await self._message.mount(self._text, before=place)
+
+    async def _drop(self) -> None:
         if self._text is not None:
             await self._text.remove()
             self._text = None
-        answer = self.of("answer")
-        if answer:
-            await self._mount(answer)
-
-    async def _mount(self, cells: Sequence[TokenCell]) -> None:
-        self._text = TokenText(cells)
-        await self._message.mount(self._text, before=self._message.query_one(".outcome"))

@@ -110,6 +110,11 @@ class Composer(HarmlessTextArea):
         self.text = self._pastes.fold(text, *_SHOWN)
         self.move_cursor(self.document.end)
 
+    def _refresh_size(self) -> None:
+        super()._refresh_size()
+        # Textual keeps a height that it found while a layout was due already, as after a change of width.
+        self._box_model_cache.clear()
+
     async def _on_key(self, event: Key) -> None:
         # Where the default is not prevented, Textual calls TextArea's own handler next.
         if self.suggestions is not None and self.suggestions.take_key(event.key):
@@ -130,7 +135,7 @@ class Composer(HarmlessTextArea):
         elif event.key in ("shift+enter", "alt+enter", "ctrl+j", "newline"):
             event.stop()
             event.prevent_default()
-            self.insert("\n")
+            self._replace_via_keyboard("\n", *self.selection)
 
     async def _on_paste(self, event: Paste) -> None:
         # Terminals send line breaks of a paste as carriage returns.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Region, Size
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -58,8 +59,16 @@ class MessageList(SettledColumn, Vertical):
     @property
     def mounted(self) -> list[Widget]:
         """The widgets of `records[first:last]`."""
-        own = (self._welcome, self._earlier, self._later)
-        return [child for child in self.children if child not in own]
+        return [child for child in self.children if child not in self._lines]
+
+    def places(self, width: int) -> dict[Widget, Region]:
+        """Where they are in the list, if it is so wide."""
+        placed = self.arrange(Size(width, 0)).placements
+        return {each.widget: each.region for each in placed if each.widget not in self._lines}
+
+    @property
+    def _lines(self) -> tuple[Widget | None, ...]:
+        return (self._welcome, self._earlier, self._later)
 
     @property
     def complete_below(self) -> bool:

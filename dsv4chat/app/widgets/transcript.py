@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.geometry import Size
 from textual.message import Message
+from textual.timer import Timer
 from textual.widget import Widget
 
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.kept_place import KeptPlace, place_in
 from dsv4chat.app.widgets.message_cursor import MessageCursor
 from dsv4chat.app.widgets.message_list import MessageList
 from dsv4chat.app.widgets.quick_scrollbar import QuickScrollBar
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from dsv4chat.app.widgets.assistant_message import AssistantMessage
     from dsv4chat.encoding import Event
     from dsv4chat.store import Branch, MessageRecord
+
+
+_HELD = 1.0  # seconds after a change of heights in which they all have changed
 
 
 class Transcript(SettledSize, MessageCursor, can_focus=True):
@@ -40,6 +45,9 @@ class Transcript(SettledSize, MessageCursor, can_focus=True):
         super().__init__(MessageList(welcome), id=id)
         self._behind = 0
         self._loading = False
+        self._place: KeptPlace | None = None
+        self._held: tuple[KeptPlace, bool] | None = None
+        self._release: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield self.messages
@@ -148,7 +156,10 @@ class Transcript(SettledSize, MessageCursor, can_focus=True):
 
     def set_unfolded(self, unfolded: bool) -> None:
         """Fold or unfold the thinking of all answers, also of those to come."""
+        place = None if self.at_end else self._seen()
         self.messages.set_unfolded(unfolded)
+        if place is not None:
+            self._hold(place, grows_above=True)
 
     # -- scrolling -------------------------------------------------------------------------------------
 
@@ -175,14 +186,56 @@ class Transcript(SettledSize, MessageCursor, can_focus=True):
     def release_anchor(self) -> None:
         """Textual lets go of the end at every scrolling, also one that goes nowhere: take it again then."""
         super().release_anchor()
+        self._let_go()
         self.call_after_refresh(self._anchor_again)
 
     def _anchor_again(self) -> None:
         if not self.at_end and self.messages.complete_below and self.scroll_target_y >= self.max_scroll_y:
             self.to_end()
 
+    def _size_updated(
+        self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True
+    ) -> bool:
+        if self.outer_size.width != size.width and self._place is not None and not self.at_end:
+            self._hold(self._place, grows_above=False)
+        rows = self._moved()
+        if rows < 0:  # before there is less to scroll: the end is not to come into sight
+            self._scroll_by(rows)
+        updated = super()._size_updated(size, virtual_size, container_size, layout)
+        if rows > 0:
+            self._scroll_by(rows)
+        return updated
+
+    def _scroll_by(self, rows: int) -> None:
+        self.scroll_to(y=self.scroll_y + rows, animate=False, immediate=True, release_anchor=False)
+
+    def _seen(self) -> KeptPlace | None:
+        width, height = self.scrollable_content_region.size
+        return place_in(self.messages.places(width), round(self.scroll_y), height)
+
+    def _note_place(self) -> None:
+        self._place = None if self.at_end else self._seen()
+
+    def _hold(self, place: KeptPlace, *, grows_above: bool) -> None:
+        """Keep what is seen in place while messages get other heights, one after the other."""
+        if self._release is not None:
+            self._release.stop()
+        self._held, self._release = (place, grows_above), self.set_timer(_HELD, self._let_go)
+
+    def _let_go(self) -> None:
+        self._held = None
+
+    def _moved(self) -> int:
+        """By how many rows what is held in place has moved."""
+        if self._held is None or self.at_end:
+            return 0
+        place, grows_above = self._held
+        region = self.messages.places(self.scrollable_content_region.width).get(place.message)
+        return place.moved(region, round(self.scroll_y), grows_above=grows_above) if region else 0
+
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
+        self.call_after_refresh(self._note_place)
         below = self.messages.complete_below
         # Textual re-engages a released anchor only at a position that is the end at that very moment; with
         # text coming in, scrolling down often stops just short of the end as it is now.
