@@ -17,6 +17,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, ptx
+from dsv4chat.kernels.cute.hosting import host
 
 D = 512
 ROPE = 64
@@ -330,27 +331,6 @@ def _weighted(result: Any, rows_at: Any, weights_at: Any, warp: Any, lane: Any, 
                     result[place + i] = c[i]
 
 
-@cute.jit
-def partial(
-    query: Int64,
-    rotation: Int64,
-    ring: Int64,
-    blocks: Int64,
-    chosen: Int64,
-    position: Int64,
-    sums: Int64,
-    tops: Int64,
-    window: Int32,
-    count: Int32,
-    ratio: Int32,
-    heads: Int32,
-    share: Int32,
-    scale: Float32,
-    eps: Float32,
-):
-    _partial_kernel(
-        query, rotation, ring, blocks, chosen, position, sums, tops, window, count, ratio, heads, share,
-        scale, eps,
-    ).launch(
-        grid=(1, 1, 1), block=(THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
-    )  # fmt: skip
+def partial() -> Any:
+    """The kernel's host side."""
+    return host(_partial_kernel, THREADS, blocks=2)

@@ -4,12 +4,15 @@ With m the largest of a head's maxima and its sink, share p counts exp2(m_p - m)
 m) to the denominator and nothing to the sum. The result is turned back (inverse RoPE) and stored as halves.
 """
 
+from typing import Any
+
 import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, ptx
 from dsv4chat.kernels.cute.attention_kernel import LOG2_E, PLAIN, D, rotated
+from dsv4chat.kernels.cute.hosting import host
 
 QUARTERS = 4  # threads for each four channels
 
@@ -68,8 +71,6 @@ def _merge_kernel(
         ptx.store_64(out + (head * D + channel).to(Int64) * 2, words)
 
 
-@cute.jit
-def merge(sums: Int64, tops: Int64, sink: Int64, rotation: Int64, out: Int64, heads: Int32, parts: Int32):
-    _merge_kernel(sums, tops, sink, rotation, out, heads, parts).launch(
-        grid=(1, 1, 1), block=(QUARTERS * D // 4, 1, 1)
-    )
+def merge() -> Any:
+    """The kernel's host side."""
+    return host(_merge_kernel, QUARTERS * D // 4)

@@ -38,6 +38,7 @@ SOURCES = (
     "decode.py",
     "experts_kernel.py",
     "gemv.py",
+    "hosting.py",
     "indexer_kernel.py",
     "linear_kernel.py",
     "one_row.py",

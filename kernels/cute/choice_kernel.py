@@ -4,11 +4,14 @@ The first blocks choose, a token each; the others are `linear_kernel.product`. T
 choice is made and everything before this kernel is complete.
 """
 
+from typing import Any
+
 import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import gemv
+from dsv4chat.kernels.cute.hosting import host
 from dsv4chat.kernels.cute.linear_kernel import product
 from dsv4chat.kernels.cute.router_kernel import choose
 
@@ -50,33 +53,6 @@ def _kernel(
         )  # fmt: skip
 
 
-@cute.jit
-def choice(
-    fmt: cutlass.Constexpr,
-    logits: Int64,
-    bias: Int64,
-    table: Int64,
-    tokens: Int64,
-    ids: Int64,
-    weights: Int64,
-    hidden: Int64,
-    out: Int64,
-    codes: Int64,
-    scales: Int64,
-    factors: Int64,
-    experts: Int32,
-    picks: Int32,
-    rows: Int32,
-    k: Int32,
-    matrix_rows: Int32,
-    portion: Int32,
-    rest: Int32,
-    split: Int32,
-    scaling: Float32,
-):
-    _kernel(
-        fmt, logits, bias, table, tokens, ids, weights, hidden, out, codes, scales, factors, experts, picks,
-        rows, k, matrix_rows, portion, rest, split, scaling,
-    ).launch(
-        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
-    )  # fmt: skip
+def choice(fmt: Any) -> Any:
+    """The kernel's host side."""
+    return host(_kernel, gemv.THREADS, fmt, blocks=2)

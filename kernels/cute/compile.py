@@ -58,10 +58,10 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     if family(name) in PAIRS:
         fmt = next(fmt for fmt in units.FORMATS if name.endswith(fmt.name))
         if name.startswith("choice"):
-            return choice_kernel.choice, [fmt, *[Int64(0)] * 11, *[Int32(1)] * 8, Float32(1.0)]
+            return choice_kernel.choice(fmt), [*[Int64(0)] * 11, *[Int32(1)] * 8, Float32(1.0)]
         if name.startswith("pair"):
-            return pair_kernel.pair, [fmt, *[Int64(0)] * 9, *[Int32(1)] * 13]
-        return pair_kernel.router, [fmt, *[Int64(0)] * 7, *[Int32(1)] * 11, Float32(1.0)]
+            return pair_kernel.pair(fmt), [*[Int64(0)] * 9, *[Int32(1)] * 13]
+        return pair_kernel.router(fmt), [*[Int64(0)] * 7, *[Int32(1)] * 11, Float32(1.0)]
     function, addresses, numbers, reals = {
         "linear": (linear_kernel.linear, 9, 15, 0),
         "gate_up": (experts_kernel.gate_up, 9, 12, 1),
@@ -79,10 +79,10 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     }[family(name)]
     values = [Int64(0)] * addresses + [Int32(1)] * numbers + [Float32(1.0)] * reals
     if family(name) not in PRODUCTS:
-        return function, values
+        return function(), values
     fmt = next(fmt for fmt in units.FORMATS if fmt.name in name)
     kind = [] if family(name) == "down" else [name.endswith("_one")]
-    return function, [fmt, "_ragged" not in name, *kind, *values]
+    return function(fmt, "_ragged" not in name, *kind), values
 
 
 def _entry_name(ptx: str) -> str:

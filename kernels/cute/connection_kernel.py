@@ -19,6 +19,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, ptx, together
+from dsv4chat.kernels.cute.hosting import host
 
 STREAMS = 4
 PAIRS = tuple((i, j) for i in range(STREAMS) for j in range(i, STREAMS))
@@ -284,28 +285,6 @@ def _divided(entry: Any, along: int, eps: Any) -> Any:
     return entry * arithmetic.reciprocal(total + eps)
 
 
-@cute.jit
-def connection(
-    streams: Int64,
-    result: Int64,
-    output: Int64,
-    gates: Int64,
-    fn: Int64,
-    scale: Int64,
-    base: Int64,
-    weight: Int64,
-    x: Int64,
-    following: Int64,
-    peak: Int64,
-    second: Int64,
-    d: Int32,
-    mixes: Int32,
-    rounds: Int32,
-    settled: Int32,
-    norm_eps: Float32,
-    eps: Float32,
-):
-    _kernel(
-        streams, result, output, gates, fn, scale, base, weight, x, following, peak, second, d, mixes, rounds,
-        settled, norm_eps, eps,
-    ).launch(grid=(1, 1, 1), block=(THREADS, 1, 1))  # fmt: skip
+def connection() -> Any:
+    """The kernel's host side."""
+    return host(_kernel, THREADS)

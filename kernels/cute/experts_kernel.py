@@ -19,6 +19,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import activations, arithmetic, gemv, one_row, ptx
+from dsv4chat.kernels.cute.hosting import host
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 STAGES_DOWN = 4  # beside the hidden layers of all picks
@@ -191,40 +192,9 @@ def _gate_up_kernel(
     )  # fmt: skip
 
 
-@cute.jit
-def gate_up(
-    fmt: cutlass.Constexpr,
-    exact: cutlass.Constexpr,
-    one: cutlass.Constexpr,
-    x: Int64,
-    hidden: Int64,
-    ids: Int64,
-    weights: Int64,
-    codes: Int64,
-    scales: Int64,
-    factors: Int64,
-    codes_expert: Int64,
-    scales_expert: Int64,
-    factors_expert: Int32,
-    up: Int32,
-    x_kind: Int32,
-    x_stride: Int32,
-    rows: Int32,
-    picks: Int32,
-    inner: Int32,
-    k: Int32,
-    wk_bits: Int32,
-    portion: Int32,
-    rest: Int32,
-    settled: Int32,
-    limit: Float32,
-):
-    _gate_up_kernel(
-        fmt, exact, one, x, hidden, ids, weights, codes, scales, factors, codes_expert, scales_expert,
-        factors_expert, up, x_kind, x_stride, rows, picks, inner, k, wk_bits, portion, rest, settled, limit,
-    ).launch(
-        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=fmt.blocks, preferred_smem_carveout=100
-    )  # fmt: skip
+def gate_up(fmt: Any, exact: bool, one: bool) -> Any:
+    """The kernel's host side."""
+    return host(_gate_up_kernel, gemv.THREADS, fmt, exact, one, blocks=fmt.blocks)
 
 
 @cute.jit
@@ -339,34 +309,6 @@ def _down_kernel(
     )  # fmt: skip
 
 
-@cute.jit
-def down(
-    fmt: cutlass.Constexpr,
-    exact: cutlass.Constexpr,
-    hidden: Int64,
-    out: Int64,
-    add: Int64,
-    ids: Int64,
-    codes: Int64,
-    scales: Int64,
-    factors: Int64,
-    codes_expert: Int64,
-    scales_expert: Int64,
-    ahead: Int64,
-    picks: Int32,
-    d: Int32,
-    k: Int32,
-    portion: Int32,
-    rest: Int32,
-    split: Int32,
-    add_stride: Int32,
-    pick_factor: Int32,
-    ahead_lines: Int32,
-    settled: Int32,
-):
-    _down_kernel(
-        fmt, exact, hidden, out, add, ids, codes, scales, factors, codes_expert, scales_expert, ahead, picks,
-        d, k, portion, rest, split, add_stride, pick_factor, ahead_lines, settled,
-    ).launch(
-        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
-    )  # fmt: skip
+def down(fmt: Any, exact: bool) -> Any:
+    """The kernel's host side."""
+    return host(_down_kernel, gemv.THREADS, fmt, exact, blocks=2)

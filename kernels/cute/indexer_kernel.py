@@ -15,6 +15,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, ptx, together
+from dsv4chat.kernels.cute.hosting import host
 
 HEADS = 64
 D = 128
@@ -179,20 +180,9 @@ def _scores_kernel(
                     ptx.store_f32(scores + number.to(Int64) * 4, totals[column])
 
 
-@cute.jit
-def scores(
-    query: Int64,
-    weights: Int64,
-    rotation: Int64,
-    position: Int64,
-    keys: Int64,
-    scores: Int64,
-    ratio: Int32,
-    scale: Float32,
-):
-    _scores_kernel(query, weights, rotation, position, keys, scores, ratio, scale).launch(
-        grid=(1, 1, 1), block=(THREADS, 1, 1)
-    )
+def scores() -> Any:
+    """The kernel's host side."""
+    return host(_scores_kernel, THREADS)
 
 
 def _ordered(bits: Any) -> Any:
@@ -392,8 +382,6 @@ def _choose_kernel(scores: Int64, position: Int64, chosen: Int64, ratio: Int32, 
         _place(scores, chosen, places, sums, visible, tid, prefix, wanted, picks)
 
 
-@cute.jit
-def choose(scores: Int64, position: Int64, chosen: Int64, ratio: Int32, picks: Int32):
-    _choose_kernel(scores, position, chosen, ratio, picks).launch(
-        grid=(1, 1, 1), block=(CHOOSE_THREADS, 1, 1)
-    )
+def choose() -> Any:
+    """The kernel's host side."""
+    return host(_choose_kernel, CHOOSE_THREADS)

@@ -18,6 +18,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import activations, gemv, one_row, ptx
+from dsv4chat.kernels.cute.hosting import host
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 
@@ -187,40 +188,6 @@ def _kernel(
     )  # fmt: skip
 
 
-@cute.jit
-def linear(
-    fmt: cutlass.Constexpr,
-    exact: cutlass.Constexpr,
-    one: cutlass.Constexpr,
-    x: Int64,
-    out: Int64,
-    codes: Int64,
-    scales: Int64,
-    factors: Int64,
-    codes_slot: Int64,
-    scales_slot: Int64,
-    ahead: Int64,
-    also_ahead: Int64,
-    x_kind: Int32,
-    x_stride: Int32,
-    x_slot: Int32,
-    out_stride: Int32,
-    matrix_rows: Int32,
-    rows: Int32,
-    k: Int32,
-    wk_bits: Int32,
-    portion: Int32,
-    rest: Int32,
-    split: Int32,
-    ahead_lines: Int32,
-    also_lines: Int32,
-    settle: Int32,
-    halves: Int32,
-):
-    _kernel(
-        fmt, exact, one, x, out, codes, scales, factors, codes_slot, scales_slot, ahead, also_ahead, x_kind,
-        x_stride, x_slot, out_stride, matrix_rows, rows, k, wk_bits, portion, rest, split, ahead_lines,
-        also_lines, settle, halves,
-    ).launch(
-        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=fmt.blocks, preferred_smem_carveout=100
-    )  # fmt: skip
+def linear(fmt: Any, exact: bool, one: bool) -> Any:
+    """The kernel's host side."""
+    return host(_kernel, gemv.THREADS, fmt, exact, one, blocks=fmt.blocks)

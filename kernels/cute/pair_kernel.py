@@ -7,12 +7,15 @@ They are too small to fill the machine for long, and the second need not wait fo
 take one row of activations.
 """
 
+from typing import Any
+
 import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import gemv
 from dsv4chat.kernels.cute.experts_kernel import enter
+from dsv4chat.kernels.cute.hosting import host
 from dsv4chat.kernels.cute.linear_kernel import product
 from dsv4chat.kernels.cute.units import BF16, NVFP4
 
@@ -60,39 +63,9 @@ def _kernel(
         )  # fmt: skip
 
 
-@cute.jit
-def pair(
-    fmt: cutlass.Constexpr,
-    x: Int64,
-    out: Int64,
-    codes: Int64,
-    scales: Int64,
-    factors: Int64,
-    other_out: Int64,
-    other_codes: Int64,
-    ahead: Int64,
-    also_ahead: Int64,
-    x_kind: Int32,
-    x_stride: Int32,
-    rows: Int32,
-    k: Int32,
-    matrix_rows: Int32,
-    wk_bits: Int32,
-    portion: Int32,
-    rest: Int32,
-    first_blocks: Int32,
-    other_rows: Int32,
-    other_wk_bits: Int32,
-    ahead_lines: Int32,
-    also_lines: Int32,
-):
-    _kernel(
-        fmt, x, out, codes, scales, factors, other_out, other_codes, ahead, also_ahead, x_kind, x_stride,
-        rows, k, matrix_rows, wk_bits, portion, rest, first_blocks, other_rows, other_wk_bits,
-        ahead_lines, also_lines,
-    ).launch(
-        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
-    )  # fmt: skip
+def pair(fmt: Any) -> Any:
+    """The kernel's host side."""
+    return host(_kernel, gemv.THREADS, fmt, blocks=2)
 
 
 @cute.kernel
@@ -135,32 +108,6 @@ def _router_kernel(
         )  # fmt: skip
 
 
-@cute.jit
-def router(
-    fmt: cutlass.Constexpr,
-    x: Int64,
-    logits: Int64,
-    router_codes: Int64,
-    hidden: Int64,
-    codes: Int64,
-    scales: Int64,
-    factors: Int64,
-    x_kind: Int32,
-    x_stride: Int32,
-    rows: Int32,
-    k: Int32,
-    router_rows: Int32,
-    router_wk_bits: Int32,
-    router_blocks: Int32,
-    inner: Int32,
-    wk_bits: Int32,
-    portion: Int32,
-    rest: Int32,
-    limit: Float32,
-):
-    _router_kernel(
-        fmt, x, logits, router_codes, hidden, codes, scales, factors, x_kind, x_stride, rows, k, router_rows,
-        router_wk_bits, router_blocks, inner, wk_bits, portion, rest, limit,
-    ).launch(
-        grid=(1, 1, 1), block=(gemv.THREADS, 1, 1), min_blocks_per_mp=2, preferred_smem_carveout=100
-    )  # fmt: skip
+def router(fmt: Any) -> Any:
+    """The kernel's host side."""
+    return host(_router_kernel, gemv.THREADS, fmt, blocks=2)

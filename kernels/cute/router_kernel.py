@@ -14,6 +14,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, ptx, together
+from dsv4chat.kernels.cute.hosting import host
 
 MOST_EXPERTS = 512
 THREADS = 256
@@ -141,18 +142,6 @@ def _kernel(
     choose(True, logits, bias, table, tokens, ids, weights, experts, picks, scaling, token)
 
 
-@cute.jit
-def router(
-    logits: Int64,
-    bias: Int64,
-    table: Int64,
-    tokens: Int64,
-    ids: Int64,
-    weights: Int64,
-    experts: Int32,
-    picks: Int32,
-    scaling: Float32,
-):
-    _kernel(logits, bias, table, tokens, ids, weights, experts, picks, scaling).launch(
-        grid=(1, 1, 1), block=(THREADS, 1, 1)
-    )
+def router() -> Any:
+    """The kernel's host side."""
+    return host(_kernel, THREADS)

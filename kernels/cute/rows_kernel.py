@@ -17,6 +17,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, ptx
+from dsv4chat.kernels.cute.hosting import host
 
 D = 512
 ROPE = 64
@@ -317,40 +318,6 @@ def _kernel(
         )  # fmt: skip
 
 
-@cute.jit
-def rows(
-    kv: Int64,
-    norm: Int64,
-    rotation: Int64,
-    block_rotation: Int64,
-    position: Int64,
-    alive: Int64,
-    ring: Int64,
-    values: Int64,
-    block_kv: Int64,
-    block_gate: Int64,
-    block_ape: Int64,
-    block_norm: Int64,
-    block_open: Int64,
-    block_previous: Int64,
-    block_stored: Int64,
-    key_kv: Int64,
-    key_gate: Int64,
-    key_ape: Int64,
-    key_norm: Int64,
-    key_open: Int64,
-    key_previous: Int64,
-    key_stored: Int64,
-    low: Int64,
-    low_norm: Int64,
-    low_out: Int64,
-    window: Int32,
-    ratio: Int32,
-    low_count: Int32,
-    eps: Float32,
-):
-    _kernel(
-        kv, norm, rotation, block_rotation, position, alive, ring, values, block_kv, block_gate, block_ape,
-        block_norm, block_open, block_previous, block_stored, key_kv, key_gate, key_ape, key_norm, key_open,
-        key_previous, key_stored, low, low_norm, low_out, window, ratio, low_count, eps,
-    ).launch(grid=(1, 1, 1), block=(THREADS, 1, 1))  # fmt: skip
+def rows() -> Any:
+    """The kernel's host side."""
+    return host(_kernel, THREADS)

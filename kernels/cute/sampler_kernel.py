@@ -16,6 +16,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, ptx
+from dsv4chat.kernels.cute.hosting import host
 
 THREADS = 256
 WARPS = THREADS // 32
@@ -210,21 +211,9 @@ def _scan_kernel(
         ptx.store_32(tops + (block * 2 * TOP + tid).to(Int64) * 4, word)
 
 
-@cute.jit
-def scan(
-    logits: Int64,
-    counts: Int64,
-    penalty: Int64,
-    maxima: Int64,
-    sums: Int64,
-    tops: Int64,
-    keys: Int64,
-    vocab: Int32,
-    stretch: Int32,
-):
-    _scan_kernel(logits, counts, penalty, maxima, sums, tops, keys, vocab, stretch).launch(
-        grid=(1, 1, 1), block=(THREADS, 1, 1)
-    )
+def scan() -> Any:
+    """The kernel's host side."""
+    return host(_scan_kernel, THREADS)
 
 
 @cute.kernel
@@ -325,30 +314,6 @@ def _enter(token: Int32, place: Int32, history: Int64, counts: Int64, window: cu
         ptx.store_32(old, ptx.load_32(old) - 1)
 
 
-@cute.jit
-def end(
-    logits: Int64,
-    given: Int64,
-    maxima: Int64,
-    sums: Int64,
-    tops: Int64,
-    keys: Int64,
-    residual: Int64,
-    records: Int64,
-    stops: Int64,
-    token: Int64,
-    position: Int64,
-    number: Int64,
-    alive: Int64,
-    history: Int64,
-    counts: Int64,
-    window: Int64,
-    blocks: Int32,
-    layers: Int32,
-    slots: Int32,
-    vocab: Int32,
-):
-    _end_kernel(
-        logits, given, maxima, sums, tops, keys, residual, records, stops, token, position, number, alive,
-        history, counts, window, blocks, layers, slots, vocab,
-    ).launch(grid=(1, 1, 1), block=(THREADS, 1, 1))  # fmt: skip
+def end() -> Any:
+    """The kernel's host side."""
+    return host(_end_kernel, THREADS)

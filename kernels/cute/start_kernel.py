@@ -13,6 +13,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, ptx
+from dsv4chat.kernels.cute.hosting import host
 
 STREAMS = 4
 THREADS = 128
@@ -70,19 +71,6 @@ def _kernel(
         ptx.store_f32(at + 4, sine)
 
 
-@cute.jit
-def start(
-    embedding: Int64,
-    token: Int64,
-    position: Int64,
-    plain: Int64,
-    compressed: Int64,
-    streams: Int64,
-    tables: Int64,
-    d: Int32,
-    first_ratio: Int32,
-    second_ratio: Int32,
-):
-    _kernel(
-        embedding, token, position, plain, compressed, streams, tables, d, first_ratio, second_ratio
-    ).launch(grid=(1, 1, 1), block=(THREADS, 1, 1))
+def start() -> Any:
+    """The kernel's host side."""
+    return host(_kernel, THREADS)
