@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         if name.startswith("pair"):
             return pair_kernel.pair(fmt), [*[Int64(0)] * 9, *[Int32(1)] * 13]
         return pair_kernel.router(fmt), [*[Int64(0)] * 7, *[Int32(1)] * 11, Float32(1.0)]
-    function, addresses, numbers, reals = {
+    hosts: dict[str, tuple[Callable[..., Any], int, int, int]] = {
         "linear": (linear_kernel.linear, 9, 15, 0),
         "gate_up": (experts_kernel.gate_up, 9, 12, 1),
         "down": (experts_kernel.down, 10, 10, 0),
@@ -76,7 +77,8 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         "sampler_end": (sampler_kernel.end, 16, 4, 0),
         "index_scores": (indexer_kernel.scores, 6, 1, 1),
         "index_choose": (indexer_kernel.choose, 3, 2, 0),
-    }[family(name)]
+    }
+    function, addresses, numbers, reals = hosts[family(name)]
     values = [Int64(0)] * addresses + [Int32(1)] * numbers + [Float32(1.0)] * reals
     if family(name) not in PRODUCTS:
         return function(), values

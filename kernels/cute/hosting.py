@@ -1,4 +1,4 @@
-"""A kernel's host side, of which only the machine code is used: `driver` launches it with a grid of its own."""
+"""A kernel's host side, of which only the machine code is used: `driver` launches it with its own grid."""
 
 from collections.abc import Callable
 from typing import Any
