@@ -1,10 +1,14 @@
 """Tools on the screen: the key, the question, the card, the result; nothing is agreed to by typing."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from textual.events import Key, Paste
+from textual.pilot import Pilot
 from textual.widgets import OptionList
 
+from dsv4chat.app.app import ChatApp
 from dsv4chat.app.preferences import Preferences
 from dsv4chat.app.screens.approvals_screen import ApprovalsScreen
 from dsv4chat.app.widgets.approval_bar import ApprovalBar
@@ -18,8 +22,19 @@ from tests.support.fake_engine import Script
 from tests.support.tool_calls import SUM, call
 
 
-async def asked(pilot: object, app: object) -> None:
-    await wait_until(pilot, lambda: one(app, ApprovalBar).display)  # type: ignore[arg-type]
+async def asked(pilot: Pilot[None], app: ChatApp) -> None:
+    await wait_until(pilot, lambda: one(app, ApprovalBar).display)
+
+
+@asynccontextmanager
+async def asking(parts: Parts) -> AsyncIterator[tuple[ChatApp, Pilot[None]]]:
+    """The app with tools on, where the answer to "go" waits for an approval."""
+    async with chat(parts) as (app, pilot):
+        await pilot.press("f3")
+        await wait_until(pilot, lambda: "● tools" in screen_text(app))
+        await say(pilot, "go")
+        await asked(pilot, app)
+        yield app, pilot
 
 
 async def test_one_key_turns_tools_on_and_a_call_is_asked_for_run_and_shown(tmp_path: Path) -> None:
@@ -54,11 +69,7 @@ async def test_one_key_turns_tools_on_and_a_call_is_asked_for_run_and_shown(tmp_
 
 async def test_who_is_typing_agrees_to_nothing(tmp_path: Path) -> None:
     parts = Parts(tmp_path, Script([SUM, "x</think>Done."]))
-    async with chat(parts) as (app, pilot):
-        await pilot.press("f3")
-        await wait_until(pilot, lambda: "● tools" in screen_text(app))
-        await say(pilot, "go")
-        await asked(pilot, app)
+    async with asking(parts) as (app, pilot):
         await pilot.press(*"yes1")
         composer = one(app, Composer)
         await wait_until(pilot, lambda: composer.text == "yes1")
@@ -74,11 +85,7 @@ async def test_who_is_typing_agrees_to_nothing(tmp_path: Path) -> None:
 
 async def test_keys_that_follow_an_answer_at_once_are_a_message(tmp_path: Path) -> None:
     parts = Parts(tmp_path, Script([SUM, "x</think>Done.", "y</think>Again."]))
-    async with chat(parts) as (app, pilot):
-        await pilot.press("f3")
-        await wait_until(pilot, lambda: "● tools" in screen_text(app))
-        await say(pilot, "go")
-        await asked(pilot, app)
+    async with asking(parts) as (app, pilot):
         app.chat._rest_until = float("inf")  # a slow machine: the question is still there, its focus as well
         await pilot.press("down", "enter", "enter", *"more", "backspace", "enter")
         app.chat._rest_until = 0.0
@@ -90,11 +97,7 @@ async def test_keys_that_follow_an_answer_at_once_are_a_message(tmp_path: Path) 
 
 async def test_a_burst_of_keys_agrees_to_nothing(tmp_path: Path) -> None:
     parts = Parts(tmp_path, Script([SUM, "x</think>Done."]))
-    async with chat(parts) as (app, pilot):
-        await pilot.press("f3")
-        await wait_until(pilot, lambda: "● tools" in screen_text(app))
-        await say(pilot, "go")
-        await asked(pilot, app)
+    async with asking(parts) as (app, pilot):
         for key in ("y", "e", "s", "enter"):  # all there before any of them is looked at
             app.post_message(Key(key, key if len(key) == 1 else "\r"))
         await wait_until(pilot, lambda: len(one(app, WaitingMessages)) == 1)
@@ -104,11 +107,7 @@ async def test_a_burst_of_keys_agrees_to_nothing(tmp_path: Path) -> None:
 
 async def test_enter_pressed_twice_sends_no_draft(tmp_path: Path) -> None:
     parts = Parts(tmp_path, Script([SUM, "x</think>Done."]))
-    async with chat(parts) as (app, pilot):
-        await pilot.press("f3")
-        await wait_until(pilot, lambda: "● tools" in screen_text(app))
-        await say(pilot, "go")
-        await asked(pilot, app)
+    async with asking(parts) as (app, pilot):
         await pilot.press(*"draft", "shift+tab")
         assert app.focused is one(app, ApprovalBar.Choices)
         app.chat._rest_until = float("inf")  # the second one comes before the answered question is gone
@@ -121,11 +120,7 @@ async def test_enter_pressed_twice_sends_no_draft(tmp_path: Path) -> None:
 
 async def test_what_is_pasted_at_a_question_is_a_message(tmp_path: Path) -> None:
     parts = Parts(tmp_path, Script([SUM, "x</think>Done."]))
-    async with chat(parts) as (app, pilot):
-        await pilot.press("f3")
-        await wait_until(pilot, lambda: "● tools" in screen_text(app))
-        await say(pilot, "go")
-        await asked(pilot, app)
+    async with asking(parts) as (app, pilot):
         app.post_message(Paste("yes\nno"))
         app.post_message(Key("enter", "\r"))
         await wait_until(pilot, lambda: one(app, WaitingMessages).text == "yes\nno")
@@ -135,11 +130,7 @@ async def test_what_is_pasted_at_a_question_is_a_message(tmp_path: Path) -> None
 async def test_another_key_for_the_answer_takes_the_place_of_enter(tmp_path: Path) -> None:
     parts = Parts(tmp_path, Script([SUM, "x</think>Done."]))
     parts.preferences = Preferences(Settings(keys={"answer": "ctrl+y"}), tmp_path / "settings.toml")
-    async with chat(parts) as (app, pilot):
-        await pilot.press("f3")
-        await wait_until(pilot, lambda: "● tools" in screen_text(app))
-        await say(pilot, "go")
-        await asked(pilot, app)
+    async with asking(parts) as (app, pilot):
         await pilot.press("enter", "down")
         assert one(app, ApprovalBar).display
         await pilot.press("ctrl+y")
@@ -169,11 +160,7 @@ async def test_a_question_that_comes_while_somebody_types_leaves_the_keys_there(
 
 async def test_the_mouse_answers_too(tmp_path: Path) -> None:
     parts = Parts(tmp_path, Script([SUM, "x</think>Done."]))
-    async with chat(parts) as (app, pilot):
-        await pilot.press("f3")
-        await wait_until(pilot, lambda: "● tools" in screen_text(app))
-        await say(pilot, "go")
-        await asked(pilot, app)
+    async with asking(parts) as (app, pilot):
         await pilot.click(ApprovalBar.Choices, offset=(3, 1))
         await answered(pilot, app, 2)
         assert await app.session.ask(lambda history: history.approvals()) == {"calculator": "always"}  # type: ignore[union-attr]
@@ -200,11 +187,7 @@ async def test_results_of_any_kind_are_shown_harmlessly(tmp_path: Path) -> None:
     settings = Settings(tools={"functions": ["mine.py:nasty"]})
     parts = Parts(tmp_path / "data", Script(["x</think>" + call("nasty"), "x</think>Done."]))
     parts.preferences = Preferences(settings, tmp_path / "settings.toml")
-    async with chat(parts) as (app, pilot):
-        await pilot.press("f3")
-        await wait_until(pilot, lambda: "● tools" in screen_text(app))
-        await say(pilot, "go")
-        await asked(pilot, app)
+    async with asking(parts) as (app, pilot):
         await pilot.press("enter")
         await answered(pilot, app, 2)
         shown = screen_text(app)
