@@ -152,6 +152,32 @@ async def test_who_has_scrolled_up_stays_at_a_message_when_heights_change(tmp_pa
         assert not transcript.at_end
 
 
+async def test_a_place_in_an_answer_that_has_grown_is_kept_at_another_width(tmp_path: Path) -> None:
+    words = " ".join(["words"] * 30)
+    text = "\n\n".join(f"Paragraph {number}: {words}" for number in range(40))
+    parts = Parts(tmp_path, Script([f"x</think>{text}"]))
+    parts.allow = 4000
+    async with chat(parts, (100, 30)) as (app, pilot):
+        await say(pilot, "Long")
+        await wait_until(pilot, lambda: tokens_shown(app) == 4000)
+        await pilot.press("pageup", "pageup")
+        await wait_until(pilot, lambda: not one(app, Transcript).at_end)
+        parts.engine.let(7500)
+        await wait_until(pilot, lambda: tokens_shown(app) == 7500)
+        await pilot.pause(0.5)
+
+        def first_paragraph() -> int:
+            found = re.search(r"Paragraph (\d+)", screen_text(app))
+            assert found is not None
+            return int(found.group(1))
+
+        place = first_paragraph()
+        for width in (96, 70, 100):
+            await pilot.resize_terminal(width, 30)
+            await pilot.pause(0.5)
+            assert abs(first_paragraph() - place) <= 1
+
+
 def write_history(folder: Path, messages: int) -> None:
     """A conversation of `messages` messages, "message 0" and so on."""
     history = open_history(folder).repository

@@ -108,6 +108,34 @@ async def test_figures_are_those_of_the_conversation_that_is_shown(
         await wait_until(pilot, lambda: "tok/s" in screen_text(app))
 
 
+@pytest.mark.parametrize("width", [*range(41, 57, 2), 12, 6])
+@pytest.mark.parametrize("typed", ["", "x"])
+async def test_a_window_may_become_narrow_at_once(tmp_path: Path, width: int, typed: str) -> None:
+    text = "A list:\n\n- with code\n\n  ```python\n  x = 1\n  ```\n\n```\nmore of it\n```\n\n- - nested\n"
+    async with chat(Parts(tmp_path, Script([f"x</think>{text}"])), (100, 30)) as (app, pilot):
+        await say(pilot, "Code")
+        await answered(pilot, app)
+        await pilot.press(*typed)
+        await pilot.resize_terminal(width, 24)
+        await pilot.pause(0.2)
+        assert app.size.width == width
+        await pilot.resize_terminal(100, 30)
+        await wait_until(pilot, lambda: "more of it" in screen_text(app))
+
+
+async def test_under_another_screen_the_chat_is_put_together_for_its_size(tmp_path: Path) -> None:
+    async with chat(Parts(tmp_path), (120, 40)) as (app, pilot):
+        await pilot.press("f1")
+        await wait_until(pilot, lambda: app.screen is not app.chat)
+        await pilot.resize_terminal(60, 16)
+        await pilot.pause(0.2)
+        assert app.chat.has_class("-middle", "-flat")
+        assert not app.chat.has_class("-wide")
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: app.screen is app.chat)
+        assert not app.chat.query_one("#panels").display
+
+
 async def test_the_input_is_as_high_as_its_text_at_every_width(tmp_path: Path) -> None:
     async with chat(Parts(tmp_path), (40, 24)) as (app, pilot):
         composer = one(app, Composer)

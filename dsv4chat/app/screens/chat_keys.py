@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from textual.screen import Screen
-
 from dsv4chat.app.keys import bindings
+from dsv4chat.app.screens.sized_screen import SizedScreen
 from dsv4chat.app.widgets.approval_bar import ApprovalBar
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.transcript import Transcript
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from dsv4chat.store import MessageRecord
 
 
-class ChatKeys(Screen[None]):
+class ChatKeys(SizedScreen):
     """Actions that are bound to keys in `ChatScreen`; each may come before there is a session."""
 
     session: "ChatSession | None"

@@ -15,7 +15,6 @@ from textual.widgets import Static
 from dsv4chat.app.commands import parse
 from dsv4chat.app.live_figures import LatencyFigures, ResidualFigures
 from dsv4chat.app.prompt_history import PromptHistory
-from dsv4chat.app.quick_compositor import QuickCompositor
 from dsv4chat.app.screens.chat_commands import ChatCommands
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.approval_bar import ApprovalBar
@@ -81,7 +80,6 @@ class ChatScreen(ChatCommands):
 
     def __init__(self) -> None:
         super().__init__()
-        self._compositor = QuickCompositor()
         self.session: ChatSession | None = None
         self.presenter: ChatPresenter | None = None
         self.message_actions: MessageActions | None = None
@@ -249,7 +247,8 @@ class ChatScreen(ChatCommands):
     def _fell_behind(self, event: Transcript.FellBehind) -> None:
         below = self.query_one("#below", Static)
         below.display = event.tokens > 0
-        below.update(Content(f"↓ {plural(event.tokens, 'new token')} · End"))
+        key = "Ctrl+End" if self.query_one(Composer).text else "End"  # which is for the input's text then
+        below.update(Content(f"↓ {plural(event.tokens, 'new token')} · {key}"))
 
     def on_thinking_view_toggled(self, event: object) -> None:
         view = getattr(event, "view", None)

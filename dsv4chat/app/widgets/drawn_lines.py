@@ -35,7 +35,7 @@ class DrawnLines(_Base):
             self._strips = {y: strip for y, strip in self._strips.items() if y < first} if first else None
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self.lines(width))
+        return len(self.lines(max(1, width)))
 
     def render_lines(self, crop: Region) -> list[Strip]:
         width = self.outer_size.width

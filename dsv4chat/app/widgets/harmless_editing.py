@@ -9,6 +9,7 @@ import unicodedata
 
 from rich.text import Text
 from textual.events import Key
+from textual.strip import Strip
 from textual.widgets import Input, TextArea
 
 _PICTURES = {
@@ -39,6 +40,10 @@ class HarmlessTextArea(TextArea):
             event.stop()
             event.prevent_default()
             self._replace_via_keyboard(character, *self.selection)
+
+    def render_line(self, y: int) -> Strip:
+        # Where there is no room for a letter Textual cannot wrap the placeholder.
+        return super().render_line(y) if self.content_size.width else Strip([])
 
     def get_line(self, line_index: int) -> Text:
         """A line as it is drawn."""

@@ -204,6 +204,8 @@ class Transcript(SettledSize, MessageCursor, can_focus=True):
         updated = super()._size_updated(size, virtual_size, container_size, layout)
         if rows > 0:
             self._scroll_by(rows)
+        if self._held is None:
+            self._note_place()  # of heights as they are now
         return updated
 
     def _scroll_by(self, rows: int) -> None:
