@@ -17,12 +17,17 @@ class SizedScreen(Screen[None]):
         self._compositor = QuickCompositor()
 
     def _screen_resized(self, size: Size) -> None:
-        for breakpoints, cells in (
-            (self.HORIZONTAL_BREAKPOINTS or (), size.width),
-            (self.VERTICAL_BREAKPOINTS or (), size.height),
-        ):
-            fitting = self._get_breakpoint_classes(cells, list(breakpoints))
-            for _, name in breakpoints:
-                self.set_class(name in fitting, name)
-        self.update_node_styles(animate=False)
+        fitting = {
+            *self._get_breakpoint_classes(size.width, self.HORIZONTAL_BREAKPOINTS or []),
+            *self._get_breakpoint_classes(size.height, self.VERTICAL_BREAKPOINTS or []),
+        }
+        known = {
+            name for _, name in (*(self.HORIZONTAL_BREAKPOINTS or ()), *(self.VERTICAL_BREAKPOINTS or ()))
+        }
+        if self.classes & known != fitting:
+            first = not self.classes & known
+            self.set_class(False, *(known - fitting))
+            self.set_class(True, *fitting)
+            if not first:  # styles are found soon; to begin with nothing is lost by waiting for them
+                self.update_node_styles(animate=False)
         super()._screen_resized(size)
