@@ -25,6 +25,9 @@ def run(
     kv_dtype, kernels, max_context: as in `Engine.load`. cache_memory: GB for caches of conversations not in
     use. thinking, effort: of new conversations. What is None is decided by the settings file.
     """
+    from dsv4chat.app import garbage
+
+    garbage.put_off()
     from dsv4chat.app.options import ChatOptions
     from dsv4chat.app.start import open_app
 

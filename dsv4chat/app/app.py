@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.screen import Screen
 
+from dsv4chat.app import garbage
 from dsv4chat.app.keys import complaints
 from dsv4chat.app.screens.chat_screen import ChatScreen
 from dsv4chat.app.styles import beside
@@ -58,6 +59,7 @@ class ChatApp(App[None]):
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
+        garbage.begin()
         self.run_worker(self._build(), name="session", exit_on_error=True)
 
     async def _build(self) -> None:

@@ -2,7 +2,8 @@
 
 A look through everything takes 30 ms and more, in which no key is answered. What is there when the model is
 ready, a tokenizer's large tables among it, lives as long as the program and is never looked at again; what
-came since is looked at when an answer has been over for a while and nobody types.
+came since is looked at when an answer has been over for a while and nobody types. Before the first paint
+there is none to find, and looking would take a tenth of that time.
 """
 
 import gc
@@ -10,6 +11,18 @@ from time import monotonic as now
 
 QUIET = 3.0  # seconds without anything going on before it may be looked
 _NEVER = 1_000_000_000
+
+
+def put_off() -> None:
+    """Do not look until `begin`."""
+    gc.disable()
+
+
+def begin() -> None:
+    """Look from now on, if it was put off; not at what is there now."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 class Garbage:
