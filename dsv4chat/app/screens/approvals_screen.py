@@ -12,6 +12,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.choice_list import ChoiceList
 from dsv4chat.visible import visible
 
 _NEXT: dict[str | None, str | None] = {None: "always", "always": "never", "never": None}
@@ -41,7 +42,7 @@ class ApprovalsScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="box") as box:
             box.border_title = "Tools"
-            yield OptionList(*(Option(self._line(tool)) for tool in self._tools), compact=True, markup=False)
+            yield ChoiceList(*(Option(self._line(tool)) for tool in self._tools), compact=True, markup=False)
             yield Static("", markup=False, id="words")
             yield Static("Enter changes · Esc goes back", markup=False, classes="hint")
 

@@ -107,7 +107,7 @@ class ChatScreen(ChatCommands):
             with PlainColumn(id="panels"):
                 yield LatencyPanel(self._latency)
                 yield ResidualPanel(self._residual)
-        yield KeyLine()
+        yield KeyLine(first="stop")
 
     def on_mount(self) -> None:
         self.query_one(EngineBanner).show_starting()

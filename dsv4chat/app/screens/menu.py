@@ -12,6 +12,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.choice_list import ChoiceList
 
 Choice = TypeVar("Choice")
 
@@ -36,7 +37,7 @@ class Menu(ModalScreen[Choice | None], Generic[Choice]):
     def compose(self) -> ComposeResult:
         with Vertical(id="box") as box:
             box.border_title = self._title
-            yield OptionList(*(Option(line) for line, _ in self._choices))
+            yield ChoiceList(*(Option(line) for line, _ in self._choices))
             if self._hint:
                 yield Static(self._hint, markup=False, classes="hint")
 

@@ -18,6 +18,7 @@ from textual.worker import WorkType
 
 from dsv4chat.app.screens.conversations_screen import when
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.choice_list import ChoiceList
 from dsv4chat.app.widgets.harmless_editing import HarmlessInput
 from dsv4chat.app.wording import plural
 from dsv4chat.store import Found
@@ -61,7 +62,7 @@ class SearchScreen(ModalScreen[Found | None]):
         with Vertical(id="box") as box:
             box.border_title = "Search"
             yield HarmlessInput(self._words, placeholder='words, or "a phrase"', compact=True)
-            yield OptionList(compact=True, markup=False)
+            yield ChoiceList(compact=True, markup=False)
             yield Static("", markup=False, id="outcome")
             yield Static("Enter goes to the message · Esc goes back", markup=False, classes="hint")
 

@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 
 from dsv4chat.app.preferences import Preferences
 from dsv4chat.app.styles import beside
+from dsv4chat.app.widgets.choice_list import ChoiceList
 from dsv4chat.app.widgets.harmless_editing import HarmlessInput
 from dsv4chat.settings import Settings
 from dsv4chat.settings_edit import section_model
@@ -56,7 +57,7 @@ class SettingsScreen(ModalScreen[None]):
         with Vertical(id="box") as box:
             box.border_title = "Settings"
             box.border_subtitle = str(self._preferences.path or "")
-            yield OptionList(compact=True, markup=False)
+            yield ChoiceList(compact=True, markup=False)
             yield Static("", markup=False, id="words")
             yield HarmlessInput(compact=True)
             yield Static("", markup=False, id="trouble")

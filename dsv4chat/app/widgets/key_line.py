@@ -33,7 +33,10 @@ class _Item:
 
 
 class KeyLine(Widget):
-    """Keys that do not fit are left out. hovered: the number of the item under the mouse."""
+    """Keys that do not fit are left out, that of the action `first` last.
+
+    hovered: the number of the item under the mouse.
+    """
 
     ALLOW_SELECT = False
     DEFAULT_CSS = beside(__file__)
@@ -45,8 +48,9 @@ class KeyLine(Widget):
     }
     hovered: reactive[int | None] = reactive(None)
 
-    def __init__(self) -> None:
+    def __init__(self, first: str = "") -> None:
         super().__init__()
+        self._first = first
         self._items: list[_Item] = []
 
     def on_mount(self) -> None:
@@ -91,8 +95,7 @@ class KeyLine(Widget):
             if binding.show and binding.action not in found:
                 shown = self.app.get_key_display(binding)
                 found[binding.action] = _Item(binding.key, shown, binding.description, enabled, tooltip)
-        # What ends something comes first: in a narrow window the rest is left out.
-        items = sorted(found.values(), key=lambda item: item.words != "Stop")
+        items = [found[action] for action in sorted(found, key=lambda action: action != self._first)]
         if items != self._items:
             self._items, self.hovered = items, None
             self.refresh()

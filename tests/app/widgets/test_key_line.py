@@ -27,7 +27,7 @@ class Keys(Screen[None]):
         self.writing = False
 
     def compose(self) -> ComposeResult:
-        yield KeyLine()
+        yield KeyLine(first="stop")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "off":
