@@ -32,6 +32,13 @@ def unpack_bf16(word: Any) -> Any:
     )
 
 
+def round_bf16(value: Any) -> Any:
+    """The bfloat16 nearest to a Float32, as Float32."""
+    return asm(
+        "{ .reg .b16 h, z; mov.b16 z, 0; cvt.rn.bf16.f32 h, $1; mov.b32 $0, {z, h}; }", [Float32], [value]
+    )
+
+
 def unpack_f16(word: Any) -> Any:
     return asm(
         "{ .reg .b16 l, h; mov.b32 {l, h}, $2; cvt.f32.f16 $0, l; cvt.f32.f16 $1, h; }",

@@ -36,6 +36,7 @@ SOURCES = (
     "compile.py",
     "connection_kernel.py",
     "decode.py",
+    "encode.py",
     "experts_kernel.py",
     "gemv.py",
     "hosting.py",

@@ -14,7 +14,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import arithmetic, ptx, together
+from dsv4chat.kernels.cute import arithmetic, encode, ptx, together
 from dsv4chat.kernels.cute.hosting import host
 
 HEADS = 64
@@ -24,43 +24,12 @@ KEY_BYTES = 68
 THREADS = 256
 WARPS = THREADS // 32
 PITCH = 2 * D + 16  # bytes from a head to the next in shared memory
-# Where a magnitude goes to the next E2M1 value, whether a tie does, and how far it is.
-EDGES = (
-    (0.25, 0, 0.5),
-    (0.75, 1, 0.5),
-    (1.25, 0, 0.5),
-    (1.75, 1, 0.5),
-    (2.5, 0, 1.0),
-    (3.5, 1, 1.0),
-    (5.0, 0, 2.0),
-)
 SCORES_SHARED = HEADS * PITCH + HEADS * 4
 CHOOSE_THREADS = 1024
 BINS = 256
 CHUNK = 4  # scores a thread reads at once
 PART = CHUNK * CHOOSE_THREADS
 CHOOSE_SHARED = 4 * (BINS + 64)
-
-
-def _shared_64(address: Any) -> Any:
-    return ptx.asm("ld.shared.v2.b32 {$0, $1}, [$2];", [Int32] * 2, [address], volatile=True)
-
-
-def _power(largest: Any) -> Any:
-    """E8M0 byte of the smallest power of two s with largest <= 6 s."""
-    bits = arithmetic.f32_to_bits(largest)
-    over = arithmetic.pick((bits & 0x7FFFFF) > 0x400000, Int32(1), Int32(0))
-    return cutlass.min(cutlass.max(((bits >> 23) & 255) - 2 + over, 1), 253)
-
-
-def _nearest(scaled: Any) -> Any:
-    """The E2M1 value nearest to a number, ties to the even code."""
-    size = arithmetic.magnitude(scaled)
-    value = Float32(0.0)
-    for edge, ties_up, step in EDGES:
-        above = size >= edge if ties_up else size > edge
-        value = value + arithmetic.pick(above, Float32(step), Float32(0.0))
-    return arithmetic.pick(scaled < 0.0, 0.0 - value, value)
 
 
 @cute.jit
@@ -103,9 +72,9 @@ def _stage_query(query: Int64, rotation: Int64, to: Int32, warp: Int32, lane: In
         )
         for step in cutlass.range_constexpr(3):  # a group of 32 channels: 8 lanes
             largest = cute.arch.fmax(largest, cute.arch.shuffle_sync_bfly(largest, 1 << step))
-        byte = _power(largest)
+        byte = encode.scale_byte(largest, encode.E2M1_LARGEST)
         inverse, power = arithmetic.bits_to_f32((254 - byte) << 23), arithmetic.bits_to_f32(byte << 23)
-        x = [_nearest(value * inverse) * power for value in x]
+        x = [encode.e2m1_value(value * inverse) * power for value in x]
         words = [arithmetic.pack_bf16(x[0], x[1]), arithmetic.pack_bf16(x[2], x[3])]
         ptx.shared_store_64(to + head * PITCH + lane * 8, words)
 
@@ -164,8 +133,8 @@ def _scores_kernel(
             c = [Float32(0.0)] * 4
             for step in cutlass.range_constexpr(D // 16):
                 at = shared + (m * 16 + g) * PITCH + t * 64 + step * 8
-                low = _shared_64(at)
-                high = _shared_64(at + 8 * PITCH)
+                low = ptx.shared_load_64(at)
+                high = ptx.shared_load_64(at + 8 * PITCH)
                 c = arithmetic.mma_bf16(c, [low[0], high[0], low[1], high[1]], [b[2 * step], b[2 * step + 1]])
             for column in cutlass.range_constexpr(2):
                 first = cute.arch.fmax(c[column], Float32(0.0)) * mine[2 * m]

@@ -16,7 +16,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import arithmetic, ptx
+from dsv4chat.kernels.cute import arithmetic, encode, ptx
 from dsv4chat.kernels.cute.hosting import host
 
 D = 512
@@ -27,31 +27,6 @@ KEY_BYTES = 68
 THREADS = 512
 WARPS = THREADS // 32
 SHARED_BYTES = 4 * (2 * WARPS + KEY)
-
-
-def _e4m3(value: Any) -> Any:
-    """The E4M3 code nearest to a Float32, as Int32."""
-    return ptx.asm(
-        "{ .reg .b16 h; .reg .f32 z; mov.f32 z, 0f00000000; cvt.rn.satfinite.e4m3x2.f32 h, z, $1; "
-        "cvt.u32.u16 $0, h; }",
-        [Int32],
-        [value],
-    )
-
-
-def _e4m3_value(code: Any) -> Any:
-    return ptx.asm(
-        "{ .reg .b16 h, l, u; .reg .b32 p; cvt.u16.u32 h, $1; cvt.rn.f16x2.e4m3x2 p, h; mov.b32 {l, u}, p; "
-        "cvt.f32.f16 $0, l; }",
-        [Float32],
-        [code],
-    )
-
-
-def _bf16(value: Any) -> Any:
-    return ptx.asm(
-        "{ .reg .b16 h, z; mov.b16 z, 0; cvt.rn.bf16.f32 h, $1; mov.b32 $0, {z, h}; }", [Float32], [value]
-    )
 
 
 def _block_sum(value: Any, shared: Any, tid: Any, warps: int) -> Any:
@@ -76,14 +51,6 @@ def _turned(value: Any, channel: Any, first: int, last: int, rotation: Any) -> A
     return arithmetic.pick((channel >= first) & (channel < last), turned, value)
 
 
-def _power(largest: Any, bias: int, limit: int) -> Any:
-    """E8M0 byte of the smallest power of two s with largest <= limit * s; `limit`: its mantissa bits."""
-    bits = arithmetic.f32_to_bits(largest)
-    over = arithmetic.pick((bits & 0x7FFFFF) > limit, Int32(1), Int32(0))
-    byte = ((bits >> 23) & 255) - bias + over
-    return cutlass.min(cutlass.max(byte, 1), 253)
-
-
 @cute.jit
 def _store_row(value: Float32, channel: Int32, row: Int64, shared: Int32, tid: Int32):
     """One channel of an FP8 row to `row`; returns the rounded value. All threads of the block."""
@@ -94,10 +61,10 @@ def _store_row(value: Float32, channel: Int32, row: Int64, shared: Int32, tid: I
     largest = cute.arch.fmax(
         ptx.shared_load_f32(shared + group * 8), ptx.shared_load_f32(shared + group * 8 + 4)
     )
-    byte = _power(cute.arch.fmax(largest, Float32(1e-4)), 8, 0x600000)
-    code = _e4m3(value * arithmetic.bits_to_f32((254 - byte) << 23))
-    plain = _e4m3_value(code) * arithmetic.bits_to_f32(byte << 23)
-    turned = _bf16(value)
+    byte = encode.scale_byte(cute.arch.fmax(largest, Float32(1e-4)), encode.E4M3_LARGEST)
+    code = encode.e4m3_code(value * arithmetic.bits_to_f32((254 - byte) << 23))
+    plain = encode.e4m3_value(code) * arithmetic.bits_to_f32(byte << 23)
+    turned = arithmetic.round_bf16(value)
     inside = channel < D - ROPE
     if inside:
         ptx.store_u8(row + (2 * ROPE + channel).to(Int64), code)
@@ -246,15 +213,9 @@ def _store_key(value: Float32, tid: Int32, row: Int64, shared: Int32):
         cute.arch.sync_threads()
     value = value * KEY**-0.5
     largest = cute.arch.warp_reduction_max(arithmetic.magnitude(value))
-    byte = _power(largest, 2, 0x400000)
+    byte = encode.scale_byte(largest, encode.E2M1_LARGEST)
     byte = arithmetic.pick(arithmetic.f32_to_bits(largest) == 0, Int32(124), byte)
-    scaled = value * arithmetic.bits_to_f32((254 - byte) << 23)
-    size = arithmetic.magnitude(scaled)
-    code = Int32(0)
-    for edge, ties_up in ((0.25, 0), (0.75, 1), (1.25, 0), (1.75, 1), (2.5, 0), (3.5, 1), (5.0, 0)):
-        above = size >= edge if ties_up else size > edge
-        code = code + arithmetic.pick(above, Int32(1), Int32(0))
-    code = code + arithmetic.pick(scaled < 0.0, Int32(8), Int32(0))
+    code = encode.e2m1_code(value * arithmetic.bits_to_f32((254 - byte) << 23))
     upper = cute.arch.shuffle_sync_bfly(code, 1)
     if tid < KEY:
         if (tid & 1) == 0:
