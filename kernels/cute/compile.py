@@ -46,7 +46,8 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         choice_kernel,
         connection_kernel,
         experts_kernel,
-        indexer_kernel,
+        index_choose_kernel,
+        index_scores_kernel,
         linear_kernel,
         pair_kernel,
         router_kernel,
@@ -75,8 +76,8 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         "start": (start_kernel.start, 7, 3, 0),
         "sampler_scan": (sampler_kernel.scan, 7, 2, 0),
         "sampler_end": (sampler_kernel.end, 16, 4, 0),
-        "index_scores": (indexer_kernel.scores, 6, 1, 1),
-        "index_choose": (indexer_kernel.choose, 3, 2, 0),
+        "index_scores": (index_scores_kernel.scores, 6, 1, 1),
+        "index_choose": (index_choose_kernel.choose, 3, 2, 0),
     }
     function, addresses, numbers, reals = hosts[family(name)]
     values = [Int64(0)] * addresses + [Int32(1)] * numbers + [Float32(1.0)] * reals
