@@ -45,7 +45,8 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         attention_merge_kernel,
         choice_kernel,
         connection_kernel,
-        experts_kernel,
+        down_kernel,
+        gate_up_kernel,
         index_choose_kernel,
         index_scores_kernel,
         linear_kernel,
@@ -66,8 +67,8 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         return pair_kernel.router(fmt), [*[Int64(0)] * 7, *[Int32(1)] * 11, Float32(1.0)]
     hosts: dict[str, tuple[Callable[..., Any], int, int, int]] = {
         "linear": (linear_kernel.linear, 9, 15, 0),
-        "gate_up": (experts_kernel.gate_up, 9, 12, 1),
-        "down": (experts_kernel.down, 10, 10, 0),
+        "gate_up": (gate_up_kernel.gate_up, 9, 12, 1),
+        "down": (down_kernel.down, 10, 10, 0),
         "connection": (connection_kernel.connection, 12, 4, 2),
         "attention_partial": (attention_kernel.partial, 8, 5, 2),
         "attention_merge": (attention_merge_kernel.merge, 5, 2, 0),
