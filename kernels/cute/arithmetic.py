@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cutlass import Float32, Int32
+from cutlass import Float32, Int32, Int64
 from cutlass.cutlass_dsl import select_
 
 from dsv4chat.kernels.cute.ptx import asm
@@ -93,6 +93,21 @@ def _mma(kind: str, c: Sequence[Any], a: Sequence[Any], b: Sequence[Any]) -> Any
 
 def magnitude(value: Any) -> Any:
     return asm("abs.f32 $0, $1;", [Float32], [value])
+
+
+def max_nan(a: Any, b: Any) -> Any:
+    """The larger; NaN if one is."""
+    return asm("max.NaN.f32 $0, $1, $2;", [Float32], [a, b])
+
+
+def words_of(whole: Any) -> Any:
+    """The words of an Int64, low first."""
+    return asm("mov.b64 {$0, $1}, $2;", [Int32, Int32], [whole])
+
+
+def whole(low: Any, high: Any) -> Any:
+    """The Int64 of two words."""
+    return asm("mov.b64 $0, {$1, $2};", [Int64], [low, high])
 
 
 # Numbers below 2^-126 count as 0 from here on: to do without costs these functions four instructions more.

@@ -53,7 +53,8 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         pair_kernel,
         router_kernel,
         rows_kernel,
-        sampler_kernel,
+        sampler_end_kernel,
+        sampler_scan_kernel,
         start_kernel,
         units,
     )
@@ -75,8 +76,8 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
         "router": (router_kernel.router, 6, 2, 1),
         "rows": (rows_kernel.rows, 25, 3, 1),
         "start": (start_kernel.start, 7, 3, 0),
-        "sampler_scan": (sampler_kernel.scan, 7, 2, 0),
-        "sampler_end": (sampler_kernel.end, 16, 4, 0),
+        "sampler_scan": (sampler_scan_kernel.scan, 7, 2, 0),
+        "sampler_end": (sampler_end_kernel.end, 16, 4, 0),
         "index_scores": (index_scores_kernel.scores, 6, 1, 1),
         "index_choose": (index_choose_kernel.choose, 3, 2, 0),
     }

@@ -16,7 +16,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import arithmetic, encode, ptx
+from dsv4chat.kernels.cute import arithmetic, encode, ptx, reductions
 from dsv4chat.kernels.cute.hosting import host
 
 D = 512
@@ -27,17 +27,6 @@ KEY_BYTES = 68
 THREADS = 512
 WARPS = THREADS // 32
 SHARED_BYTES = 4 * (2 * WARPS + KEY)
-
-
-def _block_sum(value: Any, shared: Any, tid: Any, warps: int) -> Any:
-    """The sum over the first `warps` warps; every thread of the block takes part."""
-    part = cute.arch.warp_reduction_sum(value)
-    ptx.shared_store_f32(shared + (tid // 32) * 4, part)
-    cute.arch.sync_threads()
-    total = Float32(0.0)
-    for warp in range(warps):
-        total = total + ptx.shared_load_f32(shared + warp * 4)
-    return total
 
 
 def _turned(value: Any, channel: Any, first: int, last: int, rotation: Any) -> Any:
@@ -89,7 +78,7 @@ def _own_row(
     tid: Int32,
 ):
     x = ptx.load_f32(kv + tid.to(Int64) * 4)
-    square = _block_sum(x * x, shared, tid, WARPS)
+    square = reductions.block_sum(x * x, shared, tid, WARPS)
     x = x * arithmetic.inverse_root(square / D + eps) * ptx.load_f32(norm + tid.to(Int64) * 4)
     x = _turned(x, tid, D - ROPE, D, rotation)
     slot = place % window
@@ -103,7 +92,7 @@ def _low_rank(low: Int64, norm: Int64, out: Int64, count: Int32, eps: Float32, s
     for at in cutlass.range(tid, count, THREADS, unroll=1):
         value = ptx.load_f32(low + at.to(Int64) * 4)
         square = square + value * value
-    square = _block_sum(square, shared, tid, WARPS)
+    square = reductions.block_sum(square, shared, tid, WARPS)
     factor = arithmetic.inverse_root(square / count.to(Float32) + eps)
     for at in cutlass.range(tid, count, THREADS, unroll=1):
         value = ptx.load_f32(low + at.to(Int64) * 4) * factor * ptx.load_f32(norm + at.to(Int64) * 4)
@@ -187,7 +176,7 @@ def _compress(
                 from_, to = r.to(Int64) * stride + own, r.to(Int64) * half + own
                 ptx.store_f32(previous + to, ptx.load_f32(open_rows + from_))
                 ptx.store_f32(before_gates + to, ptx.load_f32(gates + from_))
-        square = _block_sum(arithmetic.pick(tid < d, x * x, Float32(0.0)), shared, tid, d // 32)
+        square = reductions.block_sum(arithmetic.pick(tid < d, x * x, Float32(0.0)), shared, tid, d // 32)
         x = x * arithmetic.inverse_root(square / d + eps) * ptx.load_f32(norm + own)
         x = _turned(x, channel, d - ROPE, d, rotation)
         block = (place // ratio).to(Int64)
