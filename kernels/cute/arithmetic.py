@@ -170,6 +170,12 @@ def count_bits(word: Any) -> Any:
     return asm("popc.b32 $0, $1;", [Int32], [word])
 
 
+def rotated(pair: Any, cosine: Any, sine: Any) -> Any:
+    """(a + bi) (cosine + sine i)."""
+    a, b = pair
+    return a * cosine - b * sine, a * sine + b * cosine
+
+
 def swiglu(gate: Any, up: Any, limit: Any) -> Any:
     """silu(min(gate, limit)) * clip(up, -limit, limit)."""
     return asm(

@@ -32,6 +32,7 @@ SOURCES = (
     "arithmetic.py",
     "attention_kernel.py",
     "attention_merge_kernel.py",
+    "attention_staging.py",
     "choice_kernel.py",
     "compile.py",
     "connection_kernel.py",

@@ -43,10 +43,8 @@ def _stage_query(query: Int64, rotation: Int64, to: Int32, warp: Int32, lane: In
         head = first + number
         x = [arithmetic.bits_to_f32(word) for word in every[number]]
         turned = [
-            x[0] * turns[0] - x[1] * turns[1],
-            x[0] * turns[1] + x[1] * turns[0],
-            x[2] * turns[2] - x[3] * turns[3],
-            x[2] * turns[3] + x[3] * turns[2],
+            *arithmetic.rotated(x[0:2], turns[0], turns[1]),
+            *arithmetic.rotated(x[2:4], turns[2], turns[3]),
         ]
         inside = lane >= 16
         x = [arithmetic.pick(inside, new, old) for new, old in zip(turned, x, strict=True)]

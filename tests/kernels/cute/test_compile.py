@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 SHARED = (
     "import os, json; os.environ['CUTE_DSL_ARCH'] = 'sm_90a'\n"
     "from dsv4chat.kernels.cute import gemv, units, down_kernel, connection_kernel, router_kernel\n"
-    "from dsv4chat.kernels.cute import attention_kernel, attention_merge_kernel\n"
+    "from dsv4chat.kernels.cute import attention_kernel, attention_merge_kernel, attention_staging\n"
 )
 
 
@@ -96,7 +96,7 @@ def test_host_and_kernels_agree_on_sizes():
         "'chunk': {f.name: f.columns for f in units.FORMATS},"
         "'down': down_kernel.STAGES, 'picks': down_kernel.MOST_PICKS,"
         "'pick_bits': down_kernel.PICK_BITS, 'attention': attention_kernel.SHARED_BYTES,"
-        "'merge': attention_merge_kernel.QUARTERS * attention_kernel.D // 4,"
+        "'merge': attention_merge_kernel.QUARTERS * attention_staging.D // 4,"
         "'connection': [connection_kernel.PARTS, connection_kernel.THREADS, connection_kernel.SHARED_BYTES],"
         "'router': [router_kernel.THREADS, router_kernel.SHARED_BYTES]}))"
     )
