@@ -55,6 +55,7 @@ SOURCES = (
     "sampler_scan_kernel.py",
     "spread_order.py",
     "start_kernel.py",
+    "stored_rows.py",
     "target.py",
     "together.py",
     "units.py",
