@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from dsv4chat.kernels.cute import arrange, attending, builder, catalogue, connection, products, routing
+from dsv4chat.kernels.cute import (
+    arrange,
+    attending,
+    builder,
+    catalogue,
+    connection,
+    experts,
+    products,
+    routing,
+    sharing,
+)
 
 pytestmark = pytest.mark.skipif(
     builder.dsl_version() is None, reason="nvidia-cutlass-dsl is not installed (it is for Linux only)"
@@ -103,16 +113,16 @@ def test_host_and_kernels_agree_on_sizes():
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(result.stdout) == {
         "threads": products.THREADS,
-        "warps": products.WARPS,
+        "warps": sharing.WARPS,
         "stage": products.STAGE_BYTES,
         "sums": products.SUMS_BYTES,
         "stages": products.STAGES,
         "blocks": products.BLOCKS,
         "unit": arrange.UNIT,
         "chunk": arrange.CHUNK,
-        "down": products.STAGES_DOWN,
-        "picks": products.MOST_PICKS,
-        "pick_bits": products.PICK_BITS,
+        "down": experts.STAGES_DOWN,
+        "picks": experts.MOST_PICKS,
+        "pick_bits": experts.PICK_BITS,
         "attention": attending.SHARED_BYTES,
         "merge": attending.MERGE_THREADS,
         "connection": [connection.PARTS, connection.THREADS, connection.SHARED_BYTES],
