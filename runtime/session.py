@@ -5,26 +5,21 @@ where a conversation may return to. A turn names all of its ids; the session fin
 them in its tree of branches (branches.py), goes there and feeds the rest. Going to a version that was left,
 or to another conversation, costs a copy into the live cache (live_cache.py), not a prefill.
 
-Results depend, in their last bits, on how the ids were cut into chunks. `chunks` lists the cuts that led to
-the present state, so that a fresh engine can repeat them exactly.
+Results depend, in their last bits, on how the ids were cut into chunks (chunks.py). `chunks` lists the cuts
+that led to the present state, so that a fresh engine can repeat them exactly.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 from dsv4chat.runtime.branches import Branch, Mark, best_place, thin
 from dsv4chat.runtime.cache import CacheMark, CacheRows
+from dsv4chat.runtime.chunks import PREFILL_STEP, chunk_sizes
 from dsv4chat.runtime.errors import EngineError, SavedCacheError
 from dsv4chat.runtime.live_cache import LiveCache
 from dsv4chat.runtime.model import Model, Output
 
-# The most ids fed at once, and the distance of the marks inside a long message: a multiple of 128, where no
-# block of either ratio is open.
-PREFILL_STEP = 256
-# On a CPU so few ids take less time one by one, in the step made for decoding, than as a chunk.
-FEW = 4
 MARK_BYTES = 256 * 2**20
 
 Source = Literal["none", "memory", "disk"]
@@ -137,10 +132,13 @@ class Session:
                 self.notice(error)
         if self.position in self._boundaries:  # reached by decoding, which kept no mark here
             self.keep_tip()
-        cuts = cut(self.position, len(ids), self._boundaries, self._prefill_step)
-        sizes = [b - a for a, b in pairwise([self.position, *cuts])]
-        if self.model.decoder is not None:
-            sizes = [part for size in sizes for part in ([1] * size if size <= FEW else [size])]
+        sizes = chunk_sizes(
+            self.position,
+            len(ids),
+            self._boundaries,
+            self._prefill_step,
+            few_alone=self.model.decoder is not None,
+        )
         self._turns += 1
         return Plan(self.position, source, tuple(sizes), self._turns)
 
@@ -294,12 +292,3 @@ class Session:
         newest = Mark(self.position, boundary, self.live.cache.checkpoint())
         self.tip.marks.append(newest)
         thin(self.root, newest, self._mark_bytes)
-
-
-def cut(start: int, end: int, boundaries: Iterable[int], step: int) -> list[int]:
-    """Where chunks end when positions start..end are fed: at boundaries, multiples of `step`, and `end`."""
-    if step < 1:
-        raise EngineError(f"The prefill step is {step}; it must be 1 or more.")
-    inner = {position for position in boundaries if start < position < end}
-    inner.update(range(start - start % step + step, end, step))
-    return [*sorted(inner), end] if end > start else []

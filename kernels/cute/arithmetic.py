@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cutlass import Float32, Int32
+from cutlass import Float32, Int32, Int64
 from cutlass.cutlass_dsl import select_
 
 from dsv4chat.kernels.cute.ptx import asm
@@ -29,6 +29,13 @@ def unpack_bf16(word: Any) -> Any:
         "{ .reg .b32 l; shl.b32 l, $2, 16; mov.b32 $0, l; and.b32 l, $2, 0xFFFF0000; mov.b32 $1, l; }",
         [Float32, Float32],
         [word],
+    )
+
+
+def round_bf16(value: Any) -> Any:
+    """The bfloat16 nearest to a Float32, as Float32."""
+    return asm(
+        "{ .reg .b16 h, z; mov.b16 z, 0; cvt.rn.bf16.f32 h, $1; mov.b32 $0, {z, h}; }", [Float32], [value]
     )
 
 
@@ -86,6 +93,21 @@ def _mma(kind: str, c: Sequence[Any], a: Sequence[Any], b: Sequence[Any]) -> Any
 
 def magnitude(value: Any) -> Any:
     return asm("abs.f32 $0, $1;", [Float32], [value])
+
+
+def max_nan(a: Any, b: Any) -> Any:
+    """The larger; NaN if one is."""
+    return asm("max.NaN.f32 $0, $1, $2;", [Float32], [a, b])
+
+
+def words_of(whole: Any) -> Any:
+    """The words of an Int64, low first."""
+    return asm("mov.b64 {$0, $1}, $2;", [Int32, Int32], [whole])
+
+
+def whole(low: Any, high: Any) -> Any:
+    """The Int64 of two words."""
+    return asm("mov.b64 $0, {$1, $2};", [Int64], [low, high])
 
 
 # Numbers below 2^-126 count as 0 from here on: to do without costs these functions four instructions more.
@@ -146,6 +168,12 @@ def shifted(word: Any, by: Any) -> Any:
 
 def count_bits(word: Any) -> Any:
     return asm("popc.b32 $0, $1;", [Int32], [word])
+
+
+def rotated(pair: Any, cosine: Any, sine: Any) -> Any:
+    """(a + bi) (cosine + sine i)."""
+    a, b = pair
+    return a * cosine - b * sine, a * sine + b * cosine
 
 
 def swiglu(gate: Any, up: Any, limit: Any) -> Any:

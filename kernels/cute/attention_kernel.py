@@ -4,10 +4,8 @@
               a running softmax, the weighted rows; out go sums, maxima and denominators
     merge     the shares of a head put together with its sink, turned back (inverse RoPE)
 
-Rows are `kv_rows.Fp8Rows` of 448 + 64 channels, 584 bytes: 64 bfloat16 (RoPE), 448 E4M3, 7 powers of two.
-They become halves, which hold E4M3 times a power of two exactly down to 2^-24. The query is normalised per
-head and turned here. Scores and sums are float32, probabilities halves relative to the running maximum.
-Values of base 2: the query carries log2 e.
+Query and rows are halves (`attention_staging`). Scores and sums are float32, probabilities halves relative to
+the running maximum. Values of base 2: the query carries log2 e.
 """
 
 from typing import Any
@@ -17,17 +15,22 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, ptx
+from dsv4chat.kernels.cute.attention_staging import (
+    A_WARP,
+    NOTHING,
+    PITCH,
+    ROWS,
+    WARPS,
+    D,
+    ask_head,
+    ask_rows,
+    stage_head,
+    stage_rows,
+)
 from dsv4chat.kernels.cute.hosting import host
 
-D = 512
-ROPE = 64
-PLAIN = D - ROPE
-ROW_BYTES = 584
 HEADS = 16  # of a block: the rows of an MMA
-ROWS = 64  # at a time
-WARPS = 8
 THREADS = 32 * WARPS
-PITCH = 2 * D + 16  # bytes from a row to the next in shared memory: all banks for ldmatrix
 SCORE_PITCH = ROWS * 4 + 16
 WEIGHT_PITCH = ROWS * 2 + 16
 Q_BYTES = HEADS * PITCH
@@ -35,149 +38,7 @@ ROWS_BYTES = ROWS * PITCH
 SCORES_BYTES = HEADS * SCORE_PITCH
 WEIGHTS_BYTES = HEADS * WEIGHT_PITCH
 SHARED_BYTES = Q_BYTES + ROWS_BYTES + SCORES_BYTES + WEIGHTS_BYTES + 3 * HEADS * 4 + ROWS * 4
-A_WARP = ROWS // WARPS
-NOWHERE = 1 << 30
 LOG2_E = 1.4426950408889634
-NOTHING = -1.0e30  # a maximum before there is any row: finite, so that differences stay numbers
-
-
-def rotated(pair: Any, cosine: Any, sine: Any) -> Any:
-    """(a + bi) (cosine + sine i)."""
-    a, b = pair
-    return a * cosine - b * sine, a * sine + b * cosine
-
-
-def _ask_head(query: Any, head: Any, lane: Any) -> list[Any]:
-    """The words of a head of the query."""
-    source = query + (head * D + lane * 4).to(Int64) * 4
-    words = []
-    for part in range(D // 128):
-        words += ptx.load_128(source + part * 512)
-    return words
-
-
-def _stage_head(words: Any, turns: Any, to: Any, lane: Any, scale: Any, eps: Any) -> None:
-    """A head of the query: divided by its own RMS, turned, scaled, as halves.
-
-    The last 64 channels, which turn, are the last part's of lanes 16 to 31.
-    """
-    values = [arithmetic.bits_to_f32(word) for word in words]
-    square = Float32(0.0)
-    for value in values:
-        square = square + value * value
-    square = cute.arch.warp_reduction_sum(square)
-    factor = arithmetic.inverse_root(square / D + eps) * scale
-    values = [value * factor for value in values]
-    tail = values[12:]
-    low = rotated(tail[0:2], turns[0], turns[1])
-    high = rotated(tail[2:4], turns[2], turns[3])
-    inside = lane >= 16
-    tail = [arithmetic.pick(inside, new, old) for new, old in zip([*low, *high], tail, strict=True)]
-    values = values[:12] + tail
-    for part in range(D // 128):
-        four = values[4 * part : 4 * part + 4]
-        pairs = [arithmetic.pack_f16(four[0], four[1]), arithmetic.pack_f16(four[2], four[3])]
-        ptx.shared_store_64(to + part * 256 + lane * 8, pairs)
-
-
-@cute.jit
-def _ask_rows(
-    places: cute.Tensor,
-    plain: cute.Tensor,
-    powers: cute.Tensor,
-    turned: cute.Tensor,
-    ring: Int64,
-    blocks: Int64,
-    chosen: Int64,
-    start: Int32,
-    last: Int32,
-    window: Int32,
-    shown: Int32,
-    visible: Int32,
-    warp: Int32,
-    lane: Int32,
-):
-    """Ask for the warp's eight of the next ROWS rows: slots of the ring, then blocks, by number or by choice.
-
-    A lane finds the place of row lane % 8: a slot, a block as -1 - its number, or NOWHERE for a row that is
-    not there, for which one that is gets read.
-    """
-    row = start + warp * A_WARP + (lane & (A_WARP - 1))
-    place = Int32(NOWHERE)
-    if row < window:
-        place = arithmetic.pick(row < shown, row, place)
-    elif row < last:
-        block = row - window
-        if chosen != 0:
-            block = ptx.load_64(chosen + block.to(Int64) * 8)[0]
-        place = arithmetic.pick(block < visible, -1 - block, place)
-    places[0] = place
-    own = ptx.load_64(_row_at(ring, blocks, place) + (2 * ROPE + PLAIN))
-    powers[0] = own[0]
-    powers[1] = own[1]
-    piece = cutlass.min(lane, PLAIN // 16 - 1)
-    for i in cutlass.range_constexpr(A_WARP):
-        source = _row_at(ring, blocks, cute.arch.shuffle_sync(place, i)) + 2 * ROPE
-        at = source + (piece * 16).to(Int64)
-        for half in cutlass.range_constexpr(2):
-            two = ptx.load_64(at + half * 8)
-            plain[4 * i + 2 * half] = two[0]
-            plain[4 * i + 2 * half + 1] = two[1]
-    for i in cutlass.range_constexpr(2):
-        from_ = cute.arch.shuffle_sync(place, (lane >> 3) + 4 * i)
-        source = _row_at(ring, blocks, from_) + ((lane & 7) * 16).to(Int64)
-        for half in cutlass.range_constexpr(2):
-            two = ptx.load_64(source + half * 8)
-            turned[4 * i + 2 * half] = two[0]
-            turned[4 * i + 2 * half + 1] = two[1]
-
-
-def _row_at(ring: Any, blocks: Any, place: Any) -> Any:
-    slot = arithmetic.pick(place == NOWHERE, Int32(0), place)
-    block = slot < 0
-    number = arithmetic.pick(block, -1 - slot, slot)
-    return arithmetic.pick(block, blocks, ring) + number.to(Int64) * ROW_BYTES
-
-
-@cute.jit
-def _stage_rows(
-    places: cute.Tensor,
-    plain: cute.Tensor,
-    powers: cute.Tensor,
-    turned: cute.Tensor,
-    masks: Int32,
-    to: Int32,
-    warp: Int32,
-    lane: Int32,
-):
-    """The warp's rows as halves, zeros for those not there, which also get a mask that no maximum lets in."""
-    place = places[0]
-    first = warp * A_WARP
-    if lane < A_WARP:
-        mask = arithmetic.pick(place == NOWHERE, Float32(2 * NOTHING), Float32(0.0))
-        ptx.shared_store_f32(masks + (first + lane) * 4, mask)
-    zero = Int32(0)
-    for i in cutlass.range_constexpr(A_WARP):
-        there = cute.arch.shuffle_sync(place, i) != NOWHERE
-        low, high = (cute.arch.shuffle_sync(powers[half], i) for half in range(2))
-        factor = arithmetic.power_of_two_f16(
-            (arithmetic.pick(lane < 16, low, high) >> ((lane >> 2) & 3) * 8) & 255
-        )
-        pairs = []
-        for word in cutlass.range_constexpr(4):
-            pairs += arithmetic.e4m3_pairs(plain[4 * i + word])
-        pairs = [arithmetic.pick(there, arithmetic.multiply_f16(pair, factor), zero) for pair in pairs]
-        if lane < PLAIN // 16:
-            for half in cutlass.range_constexpr(2):
-                ptx.shared_store_128(
-                    to + (first + i) * PITCH + lane * 32 + half * 16, pairs[4 * half : 4 * half + 4]
-                )
-    for i in cutlass.range_constexpr(2):
-        row = (lane >> 3) + 4 * i
-        there = cute.arch.shuffle_sync(place, row) != NOWHERE
-        pairs = [arithmetic.pack_f16(*arithmetic.unpack_bf16(turned[4 * i + word])) for word in range(4)]
-        pairs = [arithmetic.pick(there, pair, zero) for pair in pairs]
-        ptx.shared_store_128(to + (first + row) * PITCH + PLAIN * 2 + (lane & 7) * 16, pairs)
 
 
 @cute.kernel
@@ -220,31 +81,31 @@ def _partial_kernel(
     # Everything is asked for before the first of it is used: two heads a warp, and eight rows.
     place = ptx.load_64(position)[0]
     one = warp * 2
-    words = _ask_head(query, group * HEADS + one, lane)
+    words = ask_head(query, group * HEADS + one, lane)
     shown = cutlass.min(place + 1, window)
     visible = Int32(0)
     if ratio != 0:
         visible = (place + 1) // cutlass.max(ratio, 1)
     where = (ring, blocks, chosen)
     seen = (last, window, shown, visible, warp, lane)
-    _ask_rows(places, plain, powers, turned, *where, first, *seen)
-    more = _ask_head(query, group * HEADS + one + 1, lane)
+    ask_rows(places, plain, powers, turned, *where, first, *seen)
+    more = ask_head(query, group * HEADS + one + 1, lane)
     pair = (cutlass.max(lane - 16, 0) * 2).to(Int64)
     turns = [arithmetic.bits_to_f32(word) for word in ptx.load_128(rotation + pair * 8)]
     # Only now may the next kernels ask for their weights: these few loads would queue behind them.
     cute.arch.griddepcontrol_launch_dependents()
-    _stage_head(words, turns, shared + one * PITCH, lane, scale * LOG2_E, eps)
-    _stage_head(more, turns, shared + (one + 1) * PITCH, lane, scale * LOG2_E, eps)
+    stage_head(words, turns, shared + one * PITCH, lane, scale * LOG2_E, eps)
+    stage_head(more, turns, shared + (one + 1) * PITCH, lane, scale * LOG2_E, eps)
     if tid < HEADS:
         ptx.shared_store_f32(tops_at + tid * 4, Float32(NOTHING))
         ptx.shared_store_f32(tops_at + (HEADS + tid) * 4, Float32(0.0))
     result = cute.make_rmem_tensor((32,), Float32)
     result.fill(0.0)
     for start in cutlass.range(first, last, ROWS, unroll=1):
-        _stage_rows(places, plain, powers, turned, masks_at, rows_at, warp, lane)
+        stage_rows(places, plain, powers, turned, masks_at, rows_at, warp, lane)
         cute.arch.sync_threads()
         if start + ROWS < last:
-            _ask_rows(places, plain, powers, turned, *where, start + ROWS, *seen)
+            ask_rows(places, plain, powers, turned, *where, start + ROWS, *seen)
         _scores(shared, rows_at, scores_at, masks_at + warp * 32, warp, g, t)
         cute.arch.sync_threads()
         _softmax(scores_at, weights_at, tops_at, warp, lane)

@@ -11,7 +11,8 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, ptx
-from dsv4chat.kernels.cute.attention_kernel import LOG2_E, PLAIN, D, rotated
+from dsv4chat.kernels.cute.attention_kernel import LOG2_E
+from dsv4chat.kernels.cute.attention_staging import PLAIN, D
 from dsv4chat.kernels.cute.hosting import host
 
 QUARTERS = 4  # threads for each four channels
@@ -63,8 +64,8 @@ def _merge_kernel(
         result = [values[i] * inverse for i in range(4)]
         pair = cutlass.max(channel - PLAIN, 0) >> 1
         turns = [arithmetic.bits_to_f32(word) for word in ptx.load_128(rotation + pair.to(Int64) * 8)]
-        low = rotated(result[0:2], turns[0], 0.0 - turns[1])
-        high = rotated(result[2:4], turns[2], 0.0 - turns[3])
+        low = arithmetic.rotated(result[0:2], turns[0], 0.0 - turns[1])
+        high = arithmetic.rotated(result[2:4], turns[2], 0.0 - turns[3])
         inside = channel >= PLAIN
         result = [arithmetic.pick(inside, new, old) for new, old in zip([*low, *high], result, strict=True)]
         words = [arithmetic.pack_f16(result[0], result[1]), arithmetic.pack_f16(result[2], result[3])]

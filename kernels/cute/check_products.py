@@ -8,6 +8,7 @@ from torch import Tensor
 
 from dsv4chat.kernels.cute import arrange, pairs, products, routing
 from dsv4chat.kernels.cute.checked import Checked, relative_error
+from dsv4chat.kernels.cute.experts import Experts
 from dsv4chat.kernels.cute.machine import Machine
 from dsv4chat.kernels.fp8 import TILE
 from dsv4chat.kernels.packed import Packed
@@ -132,7 +133,7 @@ def experts(machine: Machine, format: str, inner: int, d: int, n: int, picks: in
     ids = torch.stack([torch.randperm(count, device=device)[:picks] for _ in range(n)]).int()
     weights, add = torch.rand(n, picks, device=device), torch.randn(n, d, device=device)
     one, two = _ready(machine, gate_up), _ready(machine, down)
-    call = products.Experts(machine, one, two, limit)
+    call = Experts(machine, one, two, limit)
     if n == 1:
         out = call(x, ids, weights, torch.cat([add * 0.25, add * 0.75]), parts=True).sum(0, keepdim=True)
     else:
@@ -160,7 +161,7 @@ def shared_expert(machine: Machine, format: str, inner: int, d: int, n: int) -> 
     x = _activations(n, d, device, n + 1)
     out = torch.full((n, d), torch.nan, device=device)
     one, two = _ready(machine, gate_up), _ready(machine, down)
-    products.Experts(machine, one, two, limit)(x, out=out)
+    Experts(machine, one, two, limit)(x, out=out)
     gate, up = (_operand(x, format) @ _values(gate_up).T).chunk(2, 1)
     reference = _swiglu(gate, up, limit) @ _values(down).T
     bound = EXPERTS_BOUND * (8 if format == "bf16" else 1)
@@ -175,7 +176,7 @@ def router_and_shared(machine: Machine, format: str, inner: int, d: int, n: int)
     gate_up = random_packed(format, (2 * inner, d), device, HIDDEN * d**-0.5)
     down = random_packed(format, (d, inner), device)
     router = random_packed("bf16", (264, d), device, HIDDEN * d**-0.5)
-    shared = products.Experts(machine, _ready(machine, gate_up), _ready(machine, down), limit)
+    shared = Experts(machine, _ready(machine, gate_up), _ready(machine, down), limit)
     x = _activations(n, d, device, 0)
     both = pairs.RouterAndShared(machine, _ready(machine, router), shared)(x)
     assert both is not None
@@ -190,7 +191,7 @@ def choice_and_shared(machine: Machine, format: str, inner: int, d: int, n: int)
     device = machine.device
     gate_up = random_packed(format, (2 * inner, d), device)
     down = random_packed(format, (d, inner), device)
-    shared = products.Experts(machine, _ready(machine, gate_up), _ready(machine, down), 10.0)
+    shared = Experts(machine, _ready(machine, gate_up), _ready(machine, down), 10.0)
     choice = routing.Router(machine, torch.randn(264, device=device), None, 6, 2.5)
     logits, tokens = torch.randn(n, 264, device=device), torch.zeros(n, dtype=torch.int64, device=device)
     hidden = _activations(n, inner, device, 1)

@@ -42,12 +42,6 @@ GATES_AT = CONSTANTS_AT + (MIXES + 4) * 4
 SHARED_BYTES = GATES_AT + STREAMS * (STREAMS + 1) * 4
 
 
-def _round_bf16(value: Any) -> Any:
-    return ptx.asm(
-        "{ .reg .b16 h, z; mov.b16 z, 0; cvt.rn.bf16.f32 h, $1; mov.b32 $0, {z, h}; }", [Float32], [value]
-    )
-
-
 def _larger(values: Sequence[Any]) -> Any:
     largest = values[0]
     for value in values[1:]:
@@ -153,7 +147,7 @@ def _kernel(
         for i in cutlass.range_constexpr(STREAMS + 1):
             g += ptx.shared_load_f32x4(gates_at + i * 16)
         mixed = [
-            _round_bf16(
+            arithmetic.round_bf16(
                 g[j] * f
                 + (g[4 + j] * held[0] + g[8 + j] * held[1])
                 + (g[12 + j] * held[2] + g[16 + j] * held[3])
@@ -190,7 +184,7 @@ def _kernel(
     root = arithmetic.inverse_root(mean / size + norm_eps)
     if inside:
         total = (pre[0] * own[0] + pre[1] * own[1]) + (pre[2] * own[2] + pre[3] * own[3])
-        ptx.store_bf16(x + (token.to(Int64) * wide + column) * 2, _round_bf16(total) * root * norm)
+        ptx.store_bf16(x + (token.to(Int64) * wide + column) * 2, arithmetic.round_bf16(total) * root * norm)
 
 
 def _sums(own: Sequence[Any], weights: Sequence[Any], lane: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from dsv4chat.kernels.cute import (
     attending,
     builder,
     connection,
+    experts,
     indexing,
     pairs,
     products,
@@ -32,7 +33,7 @@ Say = Callable[[str], None]
 
 Linear = plain.Linear | products.Linear
 Grouped = plain.Grouped | products.Grouped
-Experts = plain.Experts | products.Experts
+Experts = plain.Experts | experts.Experts
 Connection = plain.Connection | connection.Connection
 Router = plain.Router | routing.Router
 Attention = plain.Attention | attending.Attention
@@ -85,7 +86,7 @@ class Operations:
 
     def router_and_shared(self, router: Packed, shared: Experts) -> pairs.RouterAndShared | None:
         """Logits and the shared expert's hidden layer in one launch; None where that cannot be."""
-        if self.machine is None or not isinstance(shared, products.Experts):
+        if self.machine is None or not isinstance(shared, experts.Experts):
             return None
         ready = matrix(router)
         if ready is None or not pairs.RouterAndShared.fits(ready, shared.gate_up):
@@ -94,7 +95,7 @@ class Operations:
 
     def choice_and_shared(self, choice: Router, shared: Experts) -> pairs.ChoiceAndShared | None:
         """The choice and the shared expert's result in one launch; None where that cannot be."""
-        if not isinstance(choice, routing.Router) or not isinstance(shared, products.Experts):
+        if not isinstance(choice, routing.Router) or not isinstance(shared, experts.Experts):
             return None
         if self.machine is None or not pairs.ChoiceAndShared.fits(shared.down):
             return None
@@ -112,9 +113,9 @@ class Operations:
         if self.machine is None:
             return plain.Experts(gate_up, down, limit)
         first, second = (matrix(part, self.machine.spread) for part in (gate_up, down))
-        if first is None or second is None or not products.one_factor_each(second):
+        if first is None or second is None or not experts.one_factor_each(second):
             return plain.Experts(gate_up, down, limit)
-        return products.Experts(self.machine, first, second, limit)
+        return experts.Experts(self.machine, first, second, limit)
 
     def connection(self, weights: plain.ConnectionWeights) -> Connection:
         """What lies between two sublayers. See `step_operations.Connection`."""

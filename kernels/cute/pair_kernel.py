@@ -14,7 +14,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import gemv
-from dsv4chat.kernels.cute.experts_kernel import enter
+from dsv4chat.kernels.cute.gate_up_kernel import enter
 from dsv4chat.kernels.cute.hosting import host
 from dsv4chat.kernels.cute.linear_kernel import product
 from dsv4chat.kernels.cute.units import BF16, NVFP4

@@ -7,19 +7,11 @@ from torch import Tensor
 
 from dsv4chat.kernels.cute.arrange import Matrix
 from dsv4chat.kernels.cute.driver import Number, Real, address
+from dsv4chat.kernels.cute.experts import Experts
 from dsv4chat.kernels.cute.machine import Machine
-from dsv4chat.kernels.cute.products import (
-    KINDS,
-    MOST_ROWS,
-    THREADS,
-    Experts,
-    Portions,
-    launch_linear,
-    prefetched,
-    shared_bytes,
-    shared_out,
-)
+from dsv4chat.kernels.cute.products import KINDS, MOST_ROWS, THREADS, launch_linear, prefetched, shared_bytes
 from dsv4chat.kernels.cute.routing import Router
+from dsv4chat.kernels.cute.sharing import Portions, shared_out
 
 PAIR_BLOCKS = 2
 ROUTER_BLOCKS = 24  # at least: a warp with few units is the sooner done

@@ -6,8 +6,8 @@
     block 3   the same for the index keys, rotated by the Hadamard matrix and rounded to 4 bits
 
 A thread has one channel (of the compressors with overlap two, d apart), which nobody else reads or writes but
-for the sums of a norm, the maximum of a group and the pairs of RoPE. Rows are `kv_rows.Fp8Rows` of 448 + 64
-channels and `Fp4Keys` of 128.
+for the sums of a norm, the maximum of a group and the pairs of RoPE. Rows and keys are stored by
+`stored_rows`.
 """
 
 from typing import Any
@@ -16,53 +16,13 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import arithmetic, ptx
+from dsv4chat.kernels.cute import arithmetic, ptx, reductions
 from dsv4chat.kernels.cute.hosting import host
+from dsv4chat.kernels.cute.stored_rows import KEY, KEY_BYTES, ROPE, ROW_BYTES, D, store_key, store_row
 
-D = 512
-ROPE = 64
-ROW_BYTES = 584
-KEY = 128
-KEY_BYTES = 68
 THREADS = 512
 WARPS = THREADS // 32
 SHARED_BYTES = 4 * (2 * WARPS + KEY)
-
-
-def _e4m3(value: Any) -> Any:
-    """The E4M3 code nearest to a Float32, as Int32."""
-    return ptx.asm(
-        "{ .reg .b16 h; .reg .f32 z; mov.f32 z, 0f00000000; cvt.rn.satfinite.e4m3x2.f32 h, z, $1; "
-        "cvt.u32.u16 $0, h; }",
-        [Int32],
-        [value],
-    )
-
-
-def _e4m3_value(code: Any) -> Any:
-    return ptx.asm(
-        "{ .reg .b16 h, l, u; .reg .b32 p; cvt.u16.u32 h, $1; cvt.rn.f16x2.e4m3x2 p, h; mov.b32 {l, u}, p; "
-        "cvt.f32.f16 $0, l; }",
-        [Float32],
-        [code],
-    )
-
-
-def _bf16(value: Any) -> Any:
-    return ptx.asm(
-        "{ .reg .b16 h, z; mov.b16 z, 0; cvt.rn.bf16.f32 h, $1; mov.b32 $0, {z, h}; }", [Float32], [value]
-    )
-
-
-def _block_sum(value: Any, shared: Any, tid: Any, warps: int) -> Any:
-    """The sum over the first `warps` warps; every thread of the block takes part."""
-    part = cute.arch.warp_reduction_sum(value)
-    ptx.shared_store_f32(shared + (tid // 32) * 4, part)
-    cute.arch.sync_threads()
-    total = Float32(0.0)
-    for warp in range(warps):
-        total = total + ptx.shared_load_f32(shared + warp * 4)
-    return total
 
 
 def _turned(value: Any, channel: Any, first: int, last: int, rotation: Any) -> Any:
@@ -74,38 +34,6 @@ def _turned(value: Any, channel: Any, first: int, last: int, rotation: Any) -> A
     sign = arithmetic.pick((channel & 1) == 0, Float32(-1.0), Float32(1.0))
     turned = value * cosine + sign * other * sine
     return arithmetic.pick((channel >= first) & (channel < last), turned, value)
-
-
-def _power(largest: Any, bias: int, limit: int) -> Any:
-    """E8M0 byte of the smallest power of two s with largest <= limit * s; `limit`: its mantissa bits."""
-    bits = arithmetic.f32_to_bits(largest)
-    over = arithmetic.pick((bits & 0x7FFFFF) > limit, Int32(1), Int32(0))
-    byte = ((bits >> 23) & 255) - bias + over
-    return cutlass.min(cutlass.max(byte, 1), 253)
-
-
-@cute.jit
-def _store_row(value: Float32, channel: Int32, row: Int64, shared: Int32, tid: Int32):
-    """One channel of an FP8 row to `row`; returns the rounded value. All threads of the block."""
-    largest = cute.arch.warp_reduction_max(arithmetic.magnitude(value))
-    ptx.shared_store_f32(shared + (tid // 32) * 4, largest)
-    cute.arch.sync_threads()
-    group = tid // 64
-    largest = cute.arch.fmax(
-        ptx.shared_load_f32(shared + group * 8), ptx.shared_load_f32(shared + group * 8 + 4)
-    )
-    byte = _power(cute.arch.fmax(largest, Float32(1e-4)), 8, 0x600000)
-    code = _e4m3(value * arithmetic.bits_to_f32((254 - byte) << 23))
-    plain = _e4m3_value(code) * arithmetic.bits_to_f32(byte << 23)
-    turned = _bf16(value)
-    inside = channel < D - ROPE
-    if inside:
-        ptx.store_u8(row + (2 * ROPE + channel).to(Int64), code)
-        if (channel & 63) == 0:
-            ptx.store_u8(row + (2 * ROPE + D - ROPE + group).to(Int64), byte)
-    else:
-        ptx.store_bf16(row + ((channel - (D - ROPE)) * 2).to(Int64), value)
-    return arithmetic.pick(inside, plain, turned)
 
 
 @cute.jit
@@ -122,11 +50,11 @@ def _own_row(
     tid: Int32,
 ):
     x = ptx.load_f32(kv + tid.to(Int64) * 4)
-    square = _block_sum(x * x, shared, tid, WARPS)
+    square = reductions.block_sum(x * x, shared, tid, WARPS)
     x = x * arithmetic.inverse_root(square / D + eps) * ptx.load_f32(norm + tid.to(Int64) * 4)
     x = _turned(x, tid, D - ROPE, D, rotation)
     slot = place % window
-    rounded = _store_row(x, tid, ring + slot.to(Int64) * ROW_BYTES, shared + 4 * WARPS, tid)
+    rounded = store_row(x, tid, ring + slot.to(Int64) * ROW_BYTES, shared + 4 * WARPS, tid)
     ptx.store_f32(values + (slot * D + tid).to(Int64) * 4, rounded)
 
 
@@ -136,7 +64,7 @@ def _low_rank(low: Int64, norm: Int64, out: Int64, count: Int32, eps: Float32, s
     for at in cutlass.range(tid, count, THREADS, unroll=1):
         value = ptx.load_f32(low + at.to(Int64) * 4)
         square = square + value * value
-    square = _block_sum(square, shared, tid, WARPS)
+    square = reductions.block_sum(square, shared, tid, WARPS)
     factor = arithmetic.inverse_root(square / count.to(Float32) + eps)
     for at in cutlass.range(tid, count, THREADS, unroll=1):
         value = ptx.load_f32(low + at.to(Int64) * 4) * factor * ptx.load_f32(norm + at.to(Int64) * 4)
@@ -220,47 +148,14 @@ def _compress(
                 from_, to = r.to(Int64) * stride + own, r.to(Int64) * half + own
                 ptx.store_f32(previous + to, ptx.load_f32(open_rows + from_))
                 ptx.store_f32(before_gates + to, ptx.load_f32(gates + from_))
-        square = _block_sum(arithmetic.pick(tid < d, x * x, Float32(0.0)), shared, tid, d // 32)
+        square = reductions.block_sum(arithmetic.pick(tid < d, x * x, Float32(0.0)), shared, tid, d // 32)
         x = x * arithmetic.inverse_root(square / d + eps) * ptx.load_f32(norm + own)
         x = _turned(x, channel, d - ROPE, d, rotation)
         block = (place // ratio).to(Int64)
         if cutlass.const_expr(d == D):
-            _store_row(x, tid, stored + block * ROW_BYTES, shared + 4 * WARPS, tid)
+            store_row(x, tid, stored + block * ROW_BYTES, shared + 4 * WARPS, tid)
         else:
-            _store_key(x, tid, stored + block * KEY_BYTES, shared + 8 * WARPS)
-
-
-@cute.jit
-def _store_key(value: Float32, tid: Int32, row: Int64, shared: Int32):
-    """An index key, a channel in each of the first 128 threads: rotated, rounded to 4 bits, packed."""
-    for step in cutlass.range_constexpr(5):
-        other = cute.arch.shuffle_sync_bfly(value, 1 << step)
-        value = arithmetic.pick((tid & (1 << step)) == 0, value + other, other - value)
-    for far in cutlass.range_constexpr(2):
-        stride = 32 << far
-        if tid < KEY:
-            ptx.shared_store_f32(shared + tid * 4, value)
-        cute.arch.sync_threads()
-        other = ptx.shared_load_f32(shared + ((tid & (KEY - 1)) ^ stride) * 4)
-        value = arithmetic.pick((tid & stride) == 0, value + other, other - value)
-        cute.arch.sync_threads()
-    value = value * KEY**-0.5
-    largest = cute.arch.warp_reduction_max(arithmetic.magnitude(value))
-    byte = _power(largest, 2, 0x400000)
-    byte = arithmetic.pick(arithmetic.f32_to_bits(largest) == 0, Int32(124), byte)
-    scaled = value * arithmetic.bits_to_f32((254 - byte) << 23)
-    size = arithmetic.magnitude(scaled)
-    code = Int32(0)
-    for edge, ties_up in ((0.25, 0), (0.75, 1), (1.25, 0), (1.75, 1), (2.5, 0), (3.5, 1), (5.0, 0)):
-        above = size >= edge if ties_up else size > edge
-        code = code + arithmetic.pick(above, Int32(1), Int32(0))
-    code = code + arithmetic.pick(scaled < 0.0, Int32(8), Int32(0))
-    upper = cute.arch.shuffle_sync_bfly(code, 1)
-    if tid < KEY:
-        if (tid & 1) == 0:
-            ptx.store_u8(row + (tid // 2).to(Int64), code | (upper << 4))
-        if (tid & 31) == 0:
-            ptx.store_u8(row + (KEY // 2 + tid // 32).to(Int64), byte)
+            store_key(x, tid, stored + block * KEY_BYTES, shared + 8 * WARPS)
 
 
 @cute.kernel

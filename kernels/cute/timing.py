@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dsv4chat.kernels.cute import arrange, attending, connection, products
+from dsv4chat.kernels.cute.experts import Experts
 from dsv4chat.kernels.cute.machine import Machine
 from dsv4chat.kernels.kv_rows import Fp8Rows
 from dsv4chat.kernels.packed import Packed
@@ -175,7 +176,7 @@ def _grouped(machine: Machine, s: Sizes, format: str, rows: int) -> Timed:
 def _shared(machine: Machine, s: Sizes, format: str, rows: int) -> Iterator[Timed]:
     one = _copies(format, (2 * s.inner, s.hidden), machine.device)
     two = _copies(format, (s.hidden, s.inner), machine.device)[: len(one)]
-    calls = [products.Experts(machine, a, b, 10.0) for a, b in zip(one, two * len(one), strict=False)]
+    calls = [Experts(machine, a, b, 10.0) for a, b in zip(one, two * len(one), strict=False)]
     x = _x(rows, s.hidden, machine.device)
     outs = [torch.empty(rows, s.hidden, device=machine.device) for _ in calls]
     seconds = replay_seconds(
@@ -192,7 +193,7 @@ def _experts(machine: Machine, s: Sizes, rows: int) -> Iterator[Timed]:
     two = arrange.matrix(_random("nvfp4", (count, s.hidden, s.inner), machine.device))
     assert one is not None
     assert two is not None
-    call = products.Experts(machine, one, two, 10.0)
+    call = Experts(machine, one, two, 10.0)
     x = _x(rows, s.hidden, machine.device)
     turns = count // s.picks
     order = torch.randperm(count, device=machine.device)[: turns * s.picks].int().view(turns, 1, s.picks)

@@ -8,10 +8,9 @@ import tokenizers
 
 from dsv4chat.encoding import CompletionParser, Event, Message, Tokenizer
 from dsv4chat.encoding.events import joined
-from tests.encoding.test_parser import check_consistent
+from tests.support.parsing import D, check_consistent
 from tests.support.random_completions import random_completion
 
-D = "｜DSML｜"
 VALUE = "cat </dev/null 2>&1 👩‍👩‍👧"
 CALL = (
     f'\n\n<{D}tool_calls>\n<{D}invoke name="f">\n<{D}parameter name="p" string="true">{VALUE}'

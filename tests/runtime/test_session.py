@@ -1,16 +1,16 @@
 """Warm sessions: how little they feed, and that what they give is bit for bit what a cold cache gives."""
 
 import random
-from itertools import pairwise
 
 import pytest
 import torch
 
 from dsv4chat.runtime.cache import KVCache
+from dsv4chat.runtime.chunks import PREFILL_STEP
 from dsv4chat.runtime.engine import Engine
 from dsv4chat.runtime.errors import EngineError
 from dsv4chat.runtime.live_cache import LiveCache
-from dsv4chat.runtime.session import PREFILL_STEP, Session, cut
+from dsv4chat.runtime.session import Session
 from tests.support.engines import cold_logits, save_random
 
 
@@ -48,40 +48,6 @@ def run(session, ids, boundaries=()):
 
 def random_ids(rng, count):
     return [rng.randrange(160) for _ in range(count)]
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "boundaries", "step", "cuts"),
-    [
-        (0, 5, [], 256, [5]),
-        (0, 5, [4], 256, [4, 5]),
-        (0, 300, [], 256, [256, 300]),
-        (0, 256, [], 256, [256]),
-        (200, 600, [200, 210, 599, 600, 700], 256, [210, 256, 512, 599, 600]),
-        (256, 257, [256], 256, [257]),
-        (7, 7, [3], 4, []),
-        (3, 12, [5], 4, [4, 5, 8, 12]),
-    ],
-)
-def test_chunks_end_at_boundaries_and_multiples_of_the_step(start, end, boundaries, step, cuts):
-    assert cut(start, end, boundaries, step) == cuts
-
-
-def test_a_cut_of_any_range_covers_it_in_steps_of_at_most_the_limit():
-    rng = random.Random(1)
-    for _ in range(300):
-        start = rng.randrange(1000)
-        end = start + rng.randrange(1, 1000)
-        boundaries = [rng.randrange(2100) for _ in range(rng.randrange(6))]
-        edges = [start, *cut(start, end, boundaries, 128)]
-        assert edges[-1] == end
-        assert all(0 < b - a <= 128 for a, b in pairwise(edges))
-        assert {b for b in boundaries if start < b < end} <= set(edges)
-
-
-def test_a_step_below_one_is_refused():
-    with pytest.raises(EngineError, match="1 or more"):
-        cut(0, 5, [], 0)
 
 
 def test_a_first_turn_feeds_everything_and_the_last_id_alone(engine):

@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from dsv4chat.kernels.cute import arrange, attending, builder, catalogue, connection, products, routing
+from dsv4chat.kernels.cute import (
+    arrange,
+    attending,
+    builder,
+    catalogue,
+    connection,
+    experts,
+    products,
+    routing,
+    sharing,
+)
 
 pytestmark = pytest.mark.skipif(
     builder.dsl_version() is None, reason="nvidia-cutlass-dsl is not installed (it is for Linux only)"
@@ -17,8 +27,8 @@ pytestmark = pytest.mark.skipif(
 
 SHARED = (
     "import os, json; os.environ['CUTE_DSL_ARCH'] = 'sm_90a'\n"
-    "from dsv4chat.kernels.cute import gemv, units, experts_kernel, connection_kernel, router_kernel\n"
-    "from dsv4chat.kernels.cute import attention_kernel, attention_merge_kernel\n"
+    "from dsv4chat.kernels.cute import gemv, units, down_kernel, connection_kernel, router_kernel\n"
+    "from dsv4chat.kernels.cute import attention_kernel, attention_merge_kernel, attention_staging\n"
 )
 
 
@@ -94,25 +104,25 @@ def test_host_and_kernels_agree_on_sizes():
         "'blocks': {f.name: f.blocks for f in units.FORMATS},"
         "'unit': {f.name: f.unit for f in units.FORMATS},"
         "'chunk': {f.name: f.columns for f in units.FORMATS},"
-        "'down': experts_kernel.STAGES_DOWN, 'picks': experts_kernel.MOST_PICKS,"
-        "'pick_bits': experts_kernel.PICK_BITS, 'attention': attention_kernel.SHARED_BYTES,"
-        "'merge': attention_merge_kernel.QUARTERS * attention_kernel.D // 4,"
+        "'down': down_kernel.STAGES, 'picks': down_kernel.MOST_PICKS,"
+        "'pick_bits': down_kernel.PICK_BITS, 'attention': attention_kernel.SHARED_BYTES,"
+        "'merge': attention_merge_kernel.QUARTERS * attention_staging.D // 4,"
         "'connection': [connection_kernel.PARTS, connection_kernel.THREADS, connection_kernel.SHARED_BYTES],"
         "'router': [router_kernel.THREADS, router_kernel.SHARED_BYTES]}))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(result.stdout) == {
         "threads": products.THREADS,
-        "warps": products.WARPS,
+        "warps": sharing.WARPS,
         "stage": products.STAGE_BYTES,
         "sums": products.SUMS_BYTES,
         "stages": products.STAGES,
         "blocks": products.BLOCKS,
         "unit": arrange.UNIT,
         "chunk": arrange.CHUNK,
-        "down": products.STAGES_DOWN,
-        "picks": products.MOST_PICKS,
-        "pick_bits": products.PICK_BITS,
+        "down": experts.STAGES_DOWN,
+        "picks": experts.MOST_PICKS,
+        "pick_bits": experts.PICK_BITS,
         "attention": attending.SHARED_BYTES,
         "merge": attending.MERGE_THREADS,
         "connection": [connection.PARTS, connection.THREADS, connection.SHARED_BYTES],
