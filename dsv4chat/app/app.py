@@ -23,8 +23,6 @@ from dsv4chat.app.themes import DARK, LIGHT
 if TYPE_CHECKING:
     from dsv4chat.app.session import ChatSession
 
-PALETTE_ROWS = 5  # with fewer Textual's list of commands is never laid out and fails at Page down
-
 
 class ChatApp(App[None]):
     """make_session is called in a thread after the first paint, as it imports the encoder and the history."""
@@ -81,10 +79,12 @@ class ChatApp(App[None]):
             yield SystemCommand(command.words, typed, partial(self.chat.choose_command, command))
 
     def action_command_palette(self) -> None:
-        if self.size.height >= PALETTE_ROWS:
-            super().action_command_palette()
-        else:
-            self.chat.say("The window is too low for the palette. Commands can be typed: /help", "warning")
+        from dsv4chat.app.screens.palette import Palette
+
+        if not Palette.fits(self.size):
+            self.chat.say("The window is too small for the palette. Commands can be typed: /help", "warning")
+        elif not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def _set_keys(self, session: "ChatSession") -> None:
         changed = session.preferences.settings.keys

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
+from textual.geometry import Size
 
-from dsv4chat.app.app import PALETTE_ROWS
+from dsv4chat.app.screens.palette import Palette
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.metrics_line import MetricsLine
 from dsv4chat.app.widgets.residual_panel import ResidualPanel
@@ -172,23 +173,32 @@ async def test_absurd_sizes_harm_nothing(tmp_path: Path, size: tuple[int, int]) 
         await wait_until(pilot, lambda: "The capital is Paris." in screen_text(app))
 
 
-@pytest.mark.parametrize("height", [1, 2, 3, 4, 5, 8])
-async def test_lists_in_a_window_of_few_rows_take_every_key(tmp_path: Path, height: int) -> None:
-    async with chat(Parts(tmp_path, Script([THOUGHT])), (40, height)) as (app, pilot):
-        palette = ["ctrl+p"] if height >= PALETTE_ROWS else []
+@pytest.mark.parametrize(
+    "size", [(40, 1), (40, 2), (40, 3), (40, 4), (40, 5), (4, 4), (2, 20), (6, 10), (10, 8)]
+)
+async def test_lists_in_a_tiny_window_take_every_key(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with chat(Parts(tmp_path, Script([THOUGHT])), size) as (app, pilot):
+        palette = ["ctrl+p"] if Palette.fits(Size(*size)) else []
         for opening in (*palette, "ctrl+o", "ctrl+g", "ctrl+f", "f1", "f8", "f2"):
             await pilot.press(opening)
             await wait_until(pilot, lambda: app.screen is not app.chat)
-            await pilot.press("pagedown", "pagedown", "pageup", "down", "end", "home", "up", "pageup")
+            await pilot.press(
+                "pagedown", "pagedown", "pageup", "down", "end", "home", "up", "pageup", "a", "b"
+            )
             await pilot.press("escape")
             await wait_until(pilot, lambda: app.screen is app.chat)
 
 
-async def test_the_palette_says_where_a_window_is_too_low_for_it(tmp_path: Path) -> None:
-    async with chat(Parts(tmp_path, Script([THOUGHT])), (80, PALETTE_ROWS - 1)) as (app, pilot):
+async def test_the_palette_says_where_a_window_is_too_small_and_leaves_one_that_becomes_so(
+    tmp_path: Path,
+) -> None:
+    async with chat(Parts(tmp_path, Script([THOUGHT])), (80, 4)) as (app, pilot):
         await pilot.press("ctrl+p", "pagedown")
         assert app.screen is app.chat
         await pilot.resize_terminal(80, 24)
-        await wait_until(pilot, lambda: "window is too low" in screen_text(app))
+        await wait_until(pilot, lambda: "window is too small" in screen_text(app))
         await pilot.press("ctrl+p")
-        await wait_until(pilot, lambda: app.screen is not app.chat)
+        await wait_until(pilot, lambda: isinstance(app.screen, Palette))
+        await pilot.resize_terminal(6, 10)
+        await pilot.press("a", "b", "c")
+        await wait_until(pilot, lambda: app.screen is app.chat)

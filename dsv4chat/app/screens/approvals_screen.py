@@ -7,10 +7,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from dsv4chat.app.screens.over_chat import OverChat
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.choice_list import ChoiceList
 from dsv4chat.visible import visible
@@ -20,7 +20,7 @@ _WORDS = {None: "asks before it runs", "always": "always runs", "never": "never 
 _NAME = 20  # cells
 
 
-class ApprovalsScreen(ModalScreen[None]):
+class ApprovalsScreen(OverChat[None]):
     """Enter goes from asking to always to never; keep(tool, decision) is called each time."""
 
     DEFAULT_CSS = beside(__file__)

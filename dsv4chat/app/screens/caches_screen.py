@@ -7,9 +7,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from dsv4chat.app.screens.over_chat import OverChat
 from dsv4chat.app.styles import beside
 from dsv4chat.app.wording import size
 from dsv4chat.runtime.protocol_conversations import ConversationCache
@@ -19,7 +19,7 @@ _TITLE = 34  # cells
 _HEAD = ("conversation", "tokens", "branches", "in use", "memory", "disk")
 
 
-class CachesScreen(ModalScreen[None]):
+class CachesScreen(OverChat[None]):
     """caches: as they were last measured. titles: of conversations by their number. folder: of saved ones."""
 
     DEFAULT_CSS = beside(__file__)

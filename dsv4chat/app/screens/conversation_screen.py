@@ -9,9 +9,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
+from dsv4chat.app.screens.over_chat import OverChat
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.harmless_editing import HarmlessInput, HarmlessTextArea
 from dsv4chat.settings import SamplingSettings
@@ -29,7 +29,7 @@ class ConversationForm:
     settings: ConversationSettings
 
 
-class ConversationScreen(ModalScreen[ConversationForm | None]):
+class ConversationScreen(OverChat[ConversationForm | None]):
     """Gives back what was filled in, or None when it is left by Esc.
 
     usual: the sampling of the settings and the model, which holds where a field is left empty.

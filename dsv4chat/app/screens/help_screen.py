@@ -8,11 +8,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from dsv4chat.app.commands import COMMANDS
 from dsv4chat.app.keys import keys_of
+from dsv4chat.app.screens.over_chat import OverChat
 from dsv4chat.app.styles import beside
 
 _WRITING = (
@@ -38,7 +38,7 @@ _PANELS = (
 _OTHER = (("[keys]", 'in the settings file gives a command other keys by its grey name: stop = "escape,f9"'),)
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(OverChat[None]):
     """Left by Esc, F1 or Enter. own: all bindings that have a name. changed: keys the settings changed.
 
     conversation: the names of those that act on a message when the conversation has the focus.

@@ -7,8 +7,8 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import ModalScreen
 
+from dsv4chat.app.screens.over_chat import OverChat
 from dsv4chat.app.styles import beside
 from dsv4chat.app.token_cells import SURPRISING, TokenCell
 from dsv4chat.app.widgets.key_line import KeyLine
@@ -16,7 +16,7 @@ from dsv4chat.app.widgets.token_panel import TokenPanel
 from dsv4chat.app.widgets.token_text import TokenText
 
 
-class InspectorScreen(ModalScreen[None]):
+class InspectorScreen(OverChat[None]):
     """Moves a cursor over `cells` by keys and mouse; left by Esc."""
 
     DEFAULT_CSS = beside(__file__)

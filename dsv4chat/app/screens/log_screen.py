@@ -6,8 +6,8 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 
+from dsv4chat.app.screens.over_chat import OverChat
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.growing_text import GrowingText
 from dsv4chat.logs import log_tail
@@ -16,7 +16,7 @@ _LINES = 500
 _BYTES = 200_000
 
 
-class LogScreen(ModalScreen[None]):
+class LogScreen(OverChat[None]):
     """Reads the log when it is opened; left by Esc, F4 or Enter."""
 
     DEFAULT_CSS = beside(__file__)

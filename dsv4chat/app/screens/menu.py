@@ -7,17 +7,17 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from dsv4chat.app.screens.over_chat import OverChat
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.choice_list import ChoiceList
 
 Choice = TypeVar("Choice")
 
 
-class Menu(ModalScreen[Choice | None], Generic[Choice]):
+class Menu(OverChat[Choice | None], Generic[Choice]):
     """Gives back the choice, or None when it is left by Esc."""
 
     DEFAULT_CSS = beside(__file__)

@@ -5,13 +5,13 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from dsv4chat.app.screens.over_chat import OverChat
 from dsv4chat.app.styles import beside
 
 
-class QuitScreen(ModalScreen[bool]):
+class QuitScreen(OverChat[bool]):
     """Gives back whether the person wants to quit."""
 
     DEFAULT_CSS = beside(__file__)

@@ -11,12 +11,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import WorkType
 
 from dsv4chat.app.screens.conversations_screen import when
+from dsv4chat.app.screens.over_chat import OverChat
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.choice_list import ChoiceList
 from dsv4chat.app.widgets.harmless_editing import HarmlessInput
@@ -29,7 +29,7 @@ _PAUSE = 0.08  # seconds without a key before the search begins
 _WHO = {"user": "you", "assistant": "answer", "tool": "tool", "system": "system"}
 
 
-class SearchScreen(ModalScreen[Found | None]):
+class SearchScreen(OverChat[Found | None]):
     """Gives back what was chosen; None when it is left by Esc.
 
     search(words, before): the newest messages with all words, older than message `before` if that is given.

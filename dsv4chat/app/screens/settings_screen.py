@@ -10,11 +10,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from dsv4chat.app.preferences import Preferences
+from dsv4chat.app.screens.over_chat import OverChat
 from dsv4chat.app.styles import beside
 from dsv4chat.app.widgets.choice_list import ChoiceList
 from dsv4chat.app.widgets.harmless_editing import HarmlessInput
@@ -27,7 +27,7 @@ _WIDTH = 30  # cells of a name
 _LATER = "engine"  # this section holds from the next start of the program on
 
 
-class SettingsScreen(ModalScreen[None]):
+class SettingsScreen(OverChat[None]):
     """Enter toggles, goes to the next choice, or asks for a value; Esc goes back.
 
     choices: what there is to choose from where the models do not say it, as {"appearance.theme": names}.

@@ -1,0 +1,28 @@
+"""The command palette: Textual's, carried out once and only where it has room."""
+
+from textual import on
+from textual.command import CommandPalette
+from textual.events import Resize
+from textual.geometry import Size
+from textual.message import Message
+from textual.widgets import Input, OptionList
+
+from dsv4chat.app.screens.over_chat import LeftOnce
+
+
+class Palette(LeftOnce, CommandPalette):
+    """In less room Textual's list of commands is never laid out, and its keys fail."""
+
+    @staticmethod
+    def fits(size: Size) -> bool:
+        return size.width >= 10 and size.height >= 5
+
+    @on(Resize)
+    def _leave_where_it_has_no_room(self, event: Resize) -> None:
+        if not self.fits(event.size):
+            self.dismiss(None)
+
+    async def _dispatch_message(self, message: Message) -> None:
+        # A second Enter, read before the palette was gone, would carry out the command again.
+        if self.app.screen is self or not isinstance(message, (Input.Submitted, OptionList.OptionSelected)):
+            await super()._dispatch_message(message)
