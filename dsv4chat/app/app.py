@@ -14,7 +14,7 @@ from textual.driver import Driver
 from textual.screen import Screen
 
 from dsv4chat.app import garbage
-from dsv4chat.app.keys import complaints
+from dsv4chat.app.keys import complaints, usable
 from dsv4chat.app.screens.chat_screen import ChatScreen
 from dsv4chat.app.styles import beside
 from dsv4chat.app.terminal_input import forgiving
@@ -88,7 +88,7 @@ class ChatApp(App[None]):
 
     def _set_keys(self, session: "ChatSession") -> None:
         changed = session.preferences.settings.keys
-        self.set_keymap(changed)
+        self.set_keymap(usable(changed))
         for sentence in complaints(changed, self.chat.all_bindings()):
             self.chat.say(sentence, "warning")
 

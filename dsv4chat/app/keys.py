@@ -31,9 +31,15 @@ def bindings(*owners: type[DOMNode] | type[App[object]]) -> dict[str, Binding]:
     return found
 
 
+def usable(changed: Mapping[str, str]) -> dict[str, str]:
+    """The keys of the settings without empty ones; a name with no other is left out."""
+    lists = {name: [key.strip() for key in keys.split(",") if key.strip()] for name, keys in changed.items()}
+    return {name: ",".join(keys) for name, keys in lists.items() if keys}
+
+
 def keys_of(name: str, own: Mapping[str, Binding], changed: Mapping[str, str]) -> str:
     """The keys of a binding as people read them, "" for one that is not there: "Ctrl+N", "↑, K"."""
-    keys = changed.get(name) or (own[name].key if name in own else "")
+    keys = usable(changed).get(name) or (own[name].key if name in own else "")
     return ", ".join(written(key) for key in keys.split(",") if key)
 
 
@@ -43,18 +49,22 @@ def written(key: str) -> str:
 
 
 def complaints(changed: Mapping[str, str], own: Mapping[str, Binding]) -> list[str]:
-    """What is wrong with the keys of the settings: names there are not, keys with two uses."""
+    """What is wrong with the keys of the settings: names there are not, no key at all, keys with two uses."""
+    given = usable(changed)
     wrong = sorted(set(changed) - set(own))
     found = []
     if wrong:
         found.append(f"The settings name keys for {', '.join(wrong)}; there are: {', '.join(sorted(own))}.")
     uses: dict[str, list[str]] = {}
     for name, binding in own.items():
-        for key in (changed.get(name) or binding.key).split(","):
+        for key in (given.get(name) or binding.key).split(","):
             uses.setdefault(key.strip(), []).append(name)
     for name in sorted(set(changed) & set(own)):
-        for key in changed[name].split(","):
-            others = [other for other in uses[key.strip()] if other != name]
+        if name not in given:
+            found.append(f"The settings give no key to {name}; it keeps {keys_of(name, own, given)}.")
+            continue
+        for key in given[name].split(","):
+            others = [other for other in uses[key] if other != name]
             if others:
                 found.append(
                     f"The settings give {written(key)} to {name}; it is also for {', '.join(others)}."

@@ -7,12 +7,13 @@ import pytest
 from dsv4chat.app.context_room import ContextRoom
 from dsv4chat.app.events import Notice
 from dsv4chat.app.forgetting import forget
+from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.encoding import Message
 from dsv4chat.engine_process import EngineFailed
 from dsv4chat.runtime.protocol_conversations import ConversationCache
 from dsv4chat.store import ConversationSettings, open_history
 from tests.support.app_parts import Parts, screen_text, wait_for, wait_until
-from tests.support.chat import answered, chat, say
+from tests.support.chat import answered, chat, one, say
 from tests.support.fake_engine import Script
 from tests.support.sessions import ask, prompt_ids, ready
 
@@ -139,7 +140,11 @@ async def test_the_command_takes_a_number_and_the_caches_can_be_looked_at(tmp_pa
         await wait_until(pilot, lambda: "cache 1.2 MB" in screen_text(app))
         await say(pilot, "/forget one")
         await wait_until(pilot, lambda: "/forget takes a number of turns, not 'one'." in screen_text(app))
-        app.screen.query_one("Composer").clear()  # type: ignore[attr-defined]
+        composer = one(app, Composer)
+        composer.text = f"/forget {'7' * 5000}"
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: "7777…'." in screen_text(app))
+        composer.clear()
         await say(pilot, "/forget 1")
         await wait_until(pilot, lambda: "The oldest turn is left out" in screen_text(app))
         await say(pilot, "/caches")

@@ -54,6 +54,16 @@ async def test_tokens_are_wrapped_like_text_and_the_cursor_moves_by_tokens_and_r
         assert two.style.bgcolor != two.style.color  # type: ignore[union-attr]
 
 
+async def test_the_cursor_moves_also_while_the_text_waits_to_be_wrapped_anew() -> None:
+    async with hosted(lambda: TokenText(CELLS, controls=True), (8, 10)) as (host, pilot):
+        text = host.widget
+        text.cursor = 0
+        text.notify_style_update()  # as when the window loses the focus
+        text.cursor = 1
+        await pilot.pause()
+        assert drawn(host).split("\n") == ["One two", "three⏎", "four</th", "ink>"]
+
+
 async def test_tokens_that_come_later_look_like_those_that_were_there() -> None:
     words = [cell(f" word{number}" if number % 7 else f"\nline{number}") for number in range(60)]
     async with hosted(lambda: TokenText(words), (30, 40)) as (host, _):

@@ -3,7 +3,7 @@
 import pytest
 from textual.binding import Binding
 
-from dsv4chat.app.keys import bindings, complaints, keys_of, written
+from dsv4chat.app.keys import bindings, complaints, keys_of, usable, written
 
 OWN = {
     "new": Binding("ctrl+n", "new", "New", id="new"),
@@ -33,6 +33,12 @@ def test_what_is_wrong_with_changed_keys_is_told() -> None:
     assert "nwe" in unknown
     assert "end, new, up" in unknown
     assert complaints({"new": "f9,k"}, OWN) == ["The settings give K to new; it is also for up."]
+    assert complaints({"new": " , "}, OWN) == ["The settings give no key to new; it keeps Ctrl+N."]
+
+
+def test_empty_keys_are_none() -> None:
+    assert usable({"new": "", "end": ",,", "up": " j , ,k"}) == {"up": "j,k"}
+    assert keys_of("new", OWN, {"new": ""}) == "Ctrl+N"
 
 
 def test_bindings_are_found_by_their_names() -> None:

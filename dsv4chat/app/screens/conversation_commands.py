@@ -77,8 +77,9 @@ class ConversationCommands(ChatKeys):
     async def command_forget(self, argument: str) -> None:
         from dsv4chat.app.forgetting import forget
 
-        if argument and not argument.isdecimal():
-            self.say(f"/forget takes a number of turns, not {argument!r}.", "warning")
+        if argument and (not argument.isdecimal() or len(argument) > 9):
+            shown = argument if len(argument) <= 40 else f"{argument[:40]}…"
+            self.say(f"/forget takes a number of turns, not {shown!r}.", "warning")
         elif self.session is not None:
             self.say(forget(self.session, int(argument) if argument else None))
 

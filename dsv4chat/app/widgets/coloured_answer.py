@@ -65,8 +65,9 @@ class ColouredAnswer:
         if cells:
             self._text = TokenText(cells)
             plain = next(iter(self._message.query_children(AnswerText)), None)
-            place = plain or self._message.query_one(".outcome")  # its cards stand below the text
-            await self._message.mount(self._text, before=place)
+            place = plain or next(iter(self._message.query_children(".outcome")), None)
+            if place is not None:  # else the message was removed meanwhile; its cards stand below the text
+                await self._message.mount(self._text, before=place)
 
     async def _drop(self) -> None:
         if self._text is not None:

@@ -77,10 +77,9 @@ class MessageList(SettledColumn, Vertical):
 
     def widget_of(self, message: int) -> Widget | None:
         """The widget of a message, if it is mounted."""
-        at = self.position(message)
-        if at is None or not self.first <= at < self.last:
-            return None
-        return self.mounted[at - self.first]
+        from dsv4chat.app.widgets.messages import as_message
+
+        return next((widget for widget in self.mounted if as_message(widget).record.id == message), None)
 
     def position(self, message: int) -> int | None:
         """Which of the records a message is."""

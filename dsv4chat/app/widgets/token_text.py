@@ -101,6 +101,8 @@ class TokenText(SettledSize, DrawnLines, Widget):
         super().notify_style_update()
 
     def watch_cursor(self, before: int | None, after: int | None) -> None:
+        if not self._width:
+            return  # all of it is about to be wrapped
         for number, (_, pieces) in enumerate(self._lines):
             if any(token in (before, after) for _, token in pieces):
                 self._wrap(number)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from textual.scrollbar import ScrollBar
 
+from dsv4chat.app.token_cells import TokenCell
 from dsv4chat.app.widgets.assistant_message import AssistantMessage
 from dsv4chat.app.widgets.quick_scrollbar import QuickScrollBar
 from dsv4chat.app.widgets.transcript import Transcript
@@ -49,6 +50,15 @@ async def test_a_finished_answer_shows_its_parts_and_how_it_ended() -> None:
             assert words in shown
         assert "12 of 20 reused" in shown
         assert "Hm." not in shown
+
+
+async def test_colours_for_an_answer_that_is_gone_meanwhile_are_given_up() -> None:
+    answer = record(2, content="It is noon.")
+    async with hosted(lambda: AssistantMessage(answer)) as (host, _):
+        message = host.query_one(AssistantMessage)
+        await message.remove()
+        await message.set_coloured(True, [TokenCell(1, "It", "answer", False, -0.1, 1.0)])
+        assert not host.query(AssistantMessage)
 
 
 @pytest.mark.parametrize(
