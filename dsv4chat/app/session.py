@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from dsv4chat.app.answering import Answering
 from dsv4chat.app.auto_title import AutoTitle
+from dsv4chat.app.elsewhere import WrittenElsewhere
 from dsv4chat.app.engine_link import EngineLink, TextSide
 from dsv4chat.app.events import (
     ChatEvent,
@@ -80,6 +81,7 @@ class ChatSession:
         self.answers = Answering(self)
         self.tree = TreeActions(self)
         self.opened = OpenConversation(self)
+        self.elsewhere = WrittenElsewhere(self)
         self.titles = AutoTitle(self)
         self.warm = WarmCaches(self)
         self.preferences = preferences or Preferences()
@@ -99,7 +101,8 @@ class ChatSession:
     @property
     def can_send(self) -> bool:
         """Whether a message would be answered now."""
-        return self.link.state == "ready" and not self.busy and not self.opened.switching
+        ready = self.link.state == "ready" and not self.busy
+        return ready and not self.opened.switching and not self.elsewhere.writing
 
     @property
     def defaults(self) -> ConversationSettings:
@@ -199,9 +202,10 @@ class ChatSession:
         return await self.ask(lambda history: history.summaries(limit, offset)) or []
 
     async def look_after(self) -> None:
-        """To be called about once a second: notices an engine that died while nothing was asked of it."""
+        """To be called about once a second: notices what happened while nothing was asked of the engine."""
         await self.link.look()
         self.warm.look()
+        await self.elsewhere.look()
 
     async def close(self) -> None:
         """End the turn (its partial answer is kept), the engine and the history."""

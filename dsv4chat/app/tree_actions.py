@@ -17,6 +17,10 @@ class TreeActions:
         self._session = session
         self._deleted: list[Deleted] = []
 
+    def holds(self, message: int) -> bool:
+        """Whether a message of the person is still there to be edited."""
+        return self._position(message, "user") is not None
+
     def edit(self, message: int, text: str) -> bool:
         """Say something else instead of a message of the person; what was said stays as a branch."""
         at = self._position(message, "user")
@@ -81,6 +85,8 @@ class TreeActions:
     def _idle(self) -> bool:
         if self._session.opened.switching:
             return self._refuse("Not while another conversation is being opened.")
+        if self._session.elsewhere.writing:
+            return self._refuse("Not while another window writes an answer here.")
         return not self._session.busy or self._refuse("Not while an answer is being written; Esc stops it.")
 
     def _may_answer(self) -> bool:

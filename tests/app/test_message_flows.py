@@ -142,6 +142,28 @@ async def test_leaving_an_edit_brings_the_draft_back_and_changes_nothing(tmp_pat
         assert len(parts.engine.asked) == 2
 
 
+async def test_the_edit_of_a_message_that_is_deleted_meanwhile_becomes_a_message(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, Script(list(TWO)))
+    async with chat(parts) as (app, pilot):
+        await two_turns(pilot, app)
+        composer = one(app, Composer)
+        composer.insert("a draft")
+        await pilot.press("up", "e")
+        await wait_until(pilot, lambda: composer.text == "question two")
+        await pilot.press("end", *" anew")
+        one(app, Transcript).focus()
+        await pilot.press("d")
+        await wait_until(pilot, lambda: "Answer two." not in screen_text(app))
+        composer.focus()
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: "is not here any more" in screen_text(app))
+        assert composer.text == "question two anew\n\na draft"
+        assert composer.editing is None
+        await pilot.press("enter")
+        await answered(pilot, app, 2)
+        assert "question two anew" in screen_text(app)
+
+
 async def test_the_arrows_of_the_mark_are_for_the_mouse(tmp_path: Path) -> None:
     async with chat(Parts(tmp_path, Script(list(TWO)))) as (app, pilot):
         await say(pilot, "question")

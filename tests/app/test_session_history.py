@@ -5,11 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dsv4chat.app.events import (
-    ConversationShown,
-    HistoryInMemory,
-    Notice,
-)
+from dsv4chat.app.events import ConversationShown, HistoryInMemory, Notice, PathChanged
 from dsv4chat.store import Repository, open_history
 from dsv4chat.turns import TurnToken
 from tests.support.app_parts import Parts, wait_for
@@ -217,3 +213,46 @@ async def test_two_programs_go_on_with_the_same_conversation_and_nothing_is_lost
     assert history.siblings(one.path[2].id) == sorted([one.path[2].id, other.path[2].id])
     assert {history.message(session.path[3].id).content for session in (one, other)} == {"B", "C"}
     history.close()
+
+
+async def test_what_another_program_writes_here_is_waited_for_and_then_read(tmp_path: Path) -> None:
+    first = Parts(tmp_path, Script(["a</think>A", "b</think>The whole of it."]))
+    one = await ready(first)
+    await ask(one, "start")
+    first.engine.let(3)
+    one.submit("go on")
+    await wait_for(lambda: len(first.engine.asked) == 2)
+    second = Parts(tmp_path, Script(["c</think>C"]))
+    other = await ready(second)
+    assert other.path[-1].state == "writing"
+    assert not other.can_send
+    assert not other.submit("too early")
+    assert not other.tree.regenerate()
+    await other.look_after()
+    assert other.path[-1].state == "writing"
+    first.engine.let(None)
+    await wait_for(lambda: not one.busy)
+    await other.look_after()
+    assert other.path[-1].content == "The whole of it."
+    assert isinstance(other.events[-1], PathChanged)
+    await ask(other, "and now?")
+    assert "The whole of it." in second.tokenizer.decode(second.engine.asked[-1])
+    await one.close()
+    await other.close()
+
+
+async def test_an_answer_of_a_program_that_died_is_not_waited_for(tmp_path: Path) -> None:
+    first = Parts(tmp_path, Script(["a</think>A longer answer."]))
+    one = await ready(first)
+    first.engine.let(3)
+    one.submit("start")
+    await wait_for(lambda: len(first.engine.asked) == 1)
+    other = await ready(Parts(tmp_path, Script(["c</think>C"])))
+    assert not other.can_send
+    one.store._repository.instance.close()  # type: ignore[union-attr]  # its lock goes with a program that dies
+    await other.look_after()
+    assert other.path[-1].state == "interrupted"
+    assert other.can_send
+    first.engine.let(None)
+    await one.close()
+    await other.close()

@@ -150,6 +150,11 @@ async def test_a_question_that_comes_while_somebody_types_leaves_the_keys_there(
         parts.engine.let(None)
         await asked(pilot, app)
         assert one(app, Composer).has_focus
+        assert "Shift+Tab, then Enter answers" in screen_text(app)
+        await pilot.press("shift+tab")
+        assert one(app, ApprovalBar.Choices).has_focus
+        await pilot.press("shift+tab", "tab", "tab")
+        assert one(app, Composer).has_focus
         await pilot.press("escape")
         await answered(pilot, app, 1)
         await wait_until(pilot, lambda: not one(app, ApprovalBar).display)

@@ -210,7 +210,13 @@ class ChatScreen(ChatCommands):
                 composer.set_text(f"{text}{composer.text}")
             return
         if composer.editing is not None:
-            if session is not None and session.tree.edit(composer.editing, text):
+            if session is None:
+                return
+            if not session.tree.holds(composer.editing):
+                composer.end_edit()
+                composer.bring_back(text)
+                self.say("That message is not here any more. Enter sends this as a new one.", "warning")
+            elif session.tree.edit(composer.editing, text):
                 self.prompts.add(text)
                 composer.end_edit()
             return
@@ -304,4 +310,6 @@ def _until(session: "ChatSession | None") -> str:
     """When a message will be sent that cannot be sent now."""
     if session is not None and session.opened.switching:
         return "when the other conversation is there"
+    if session is not None and session.elsewhere.writing:
+        return "after the answer that another window writes"
     return "after this answer" if session is not None and session.busy else "when the engine is ready"

@@ -120,7 +120,7 @@ class ApprovalBar(Vertical):
         )
         self._choices.highlighted = 0
         self.border_title = "Tool"
-        self.border_subtitle = "Enter answers · Esc stops" if focus else "Tab, then Enter answers · Esc stops"
+        self.border_subtitle = f"{'' if focus else 'Shift+Tab, then '}Enter answers · Esc stops"
         self.display = True
         self._choices.open = True
         if focus:

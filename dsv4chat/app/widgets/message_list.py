@@ -104,7 +104,7 @@ class MessageList(SettledColumn, Vertical):
         """Show another path of the same conversation; False if that takes showing all of it anew."""
         same = 0
         for old, new in zip(self.records, records, strict=False):
-            if old.id != new.id:
+            if (old.id, old.state) != (new.id, new.state):
                 break
             same += 1
         if self.live is not None or same < self.first or len(records) - same > FIRST or self.last < same:
