@@ -196,6 +196,8 @@ class ChatSession:
         """Give the open conversation a title; the model gives it no other from then on."""
         if self.record is not None and title.strip():
             self.begin(self.give_title(self.record.id, title.strip(), "person"))
+        elif self.record is not None:
+            self.events.append(Notice("A title needs a word; the conversation keeps its own.", "warning"))
 
     async def summaries(self, limit: int = 200, offset: int = 0) -> list[ConversationSummary]:
         """The conversations of the history after the first `offset`, the one used last first."""

@@ -8,9 +8,10 @@ from textual.widgets import OptionList
 from dsv4chat.app.presenter import ChatPresenter
 from dsv4chat.app.screens.conversations_screen import ConversationsScreen
 from dsv4chat.store import open_history
-from tests.support.app_parts import Parts, screen_text, wait_until
+from tests.support.app_parts import Parts, screen_text, wait_for, wait_until
 from tests.support.chat import THOUGHT, answered, chat, say, tokens_shown
 from tests.support.fake_engine import Script
+from tests.support.sessions import ready
 
 
 async def test_conversations_are_listed_and_opened(tmp_path: Path) -> None:
@@ -90,3 +91,32 @@ async def test_a_history_that_is_not_saved_is_marked_for_good(tmp_path: Path) ->
         await say(pilot, "Capital?")
         await answered(pilot, app)
         assert "The capital is Paris." in screen_text(app)
+
+
+async def test_an_answer_of_another_window_is_shown_once_it_is_there(tmp_path: Path) -> None:
+    first = Parts(tmp_path, Script(["Hm.</think>The **whole** of it."]))
+    elsewhere = await ready(first)
+    first.engine.let(3)
+    elsewhere.submit("go on")
+    await wait_for(lambda: len(first.engine.asked) == 1)
+    async with chat(Parts(tmp_path, Script([THOUGHT])), ready=False) as (app, pilot):
+        await wait_until(pilot, lambda: "being written by another window" in screen_text(app))
+        await say(pilot, "And now?")
+        await wait_until(pilot, lambda: "after the answer that another window writes" in screen_text(app))
+        first.engine.let(None)
+        await answered(pilot, app, 2)
+        shown = screen_text(app)
+        assert "being written by another window" not in shown
+        places = [shown.index(text) for text in ("The whole of it.", "And now?", "The capital is Paris.")]
+        assert places == sorted(places)
+    await elsewhere.close()
+
+
+async def test_a_title_without_a_word_changes_nothing_and_says_so(tmp_path: Path) -> None:
+    async with chat(Parts(tmp_path, Script([THOUGHT]))) as (app, pilot):
+        await say(pilot, "Capital?")
+        await answered(pilot, app)
+        await pilot.press("f2", "home", *["delete"] * 20, "enter")
+        await wait_until(pilot, lambda: "A title needs a word" in screen_text(app))
+        assert app.session is not None
+        assert app.session.title == "Capital?"
