@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from textual.command import CommandList
 from textual.geometry import Size
 
 from dsv4chat.app.screens.palette import Palette
@@ -174,7 +175,7 @@ async def test_absurd_sizes_harm_nothing(tmp_path: Path, size: tuple[int, int]) 
 
 
 @pytest.mark.parametrize(
-    "size", [(40, 1), (40, 2), (40, 3), (40, 4), (40, 5), (4, 4), (2, 20), (6, 10), (10, 8)]
+    "size", [(40, 1), (40, 2), (40, 3), (40, 4), (40, 5), (4, 4), (2, 20), (6, 10), (10, 5)]
 )
 async def test_lists_in_a_tiny_window_take_every_key(tmp_path: Path, size: tuple[int, int]) -> None:
     async with chat(Parts(tmp_path, Script([THOUGHT])), size) as (app, pilot):
@@ -202,3 +203,18 @@ async def test_the_palette_says_where_a_window_is_too_small_and_leaves_one_that_
         await pilot.resize_terminal(6, 10)
         await pilot.press("a", "b", "c")
         await wait_until(pilot, lambda: app.screen is app.chat)
+
+
+async def test_the_palette_takes_page_keys_while_its_list_has_no_row(tmp_path: Path) -> None:
+    async with chat(Parts(tmp_path, Script([THOUGHT]))) as (app, pilot):
+        await pilot.press("ctrl+p")
+        await wait_until(pilot, lambda: isinstance(app.screen, Palette))
+        commands = app.screen.query_one(CommandList)
+        commands.styles.max_height = 1
+        commands.styles.border = ("solid", "white")
+        await wait_until(pilot, lambda: commands.option_count > 3)
+        await pilot.press("down")
+        commands._clear_caches()
+        assert not commands.scrollable_content_region
+        await pilot.press("pagedown", "pageup", "end", "home")
+        assert isinstance(app.screen, Palette)

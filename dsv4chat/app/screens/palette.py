@@ -1,7 +1,7 @@
 """The command palette: Textual's, carried out once and only where it has room."""
 
 from textual import on
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
 from textual.events import Resize
 from textual.geometry import Size
 from textual.message import Message
@@ -11,7 +11,7 @@ from dsv4chat.app.screens.over_chat import LeftOnce
 
 
 class Palette(LeftOnce, CommandPalette):
-    """In less room Textual's list of commands is never laid out, and its keys fail."""
+    """Textual's list of commands fails at Page down while it has no row, and at any text in a few columns."""
 
     @staticmethod
     def fits(size: Size) -> bool:
@@ -21,6 +21,10 @@ class Palette(LeftOnce, CommandPalette):
     def _leave_where_it_has_no_room(self, event: Resize) -> None:
         if not self.fits(event.size):
             self.dismiss(None)
+
+    def _action_command_list(self, action: str) -> None:
+        if self.query_one(CommandList).scrollable_content_region or not action.startswith("page"):
+            super()._action_command_list(action)
 
     async def _dispatch_message(self, message: Message) -> None:
         # A second Enter, read before the palette was gone, would carry out the command again.
