@@ -7,7 +7,7 @@ reader does not expect; one without gets Markdown's.
 import re
 from pathlib import Path
 
-from dsv4chat.exchange import ExchangeError, WholeConversation, write_json, write_markdown
+from dsv4chat.exchange import ExchangeError, WholeConversation, whole_file, write_json, write_markdown
 from dsv4chat.store import Repository
 
 _ENDINGS = (".md", ".json")
@@ -31,7 +31,7 @@ def export_conversation(history: Repository, conversation: int, target: str) -> 
         path = _free(path / f"{_UNFIT.sub('-', whole.record.title).strip('-.')[:60] or 'conversation'}.md")
     as_json = path.suffix.lower() == ".json"
     content = b"".join(write_json([whole], many=False)) if as_json else write_markdown(whole)
-    with path.open("xb") as file:
+    with whole_file(path) as file:
         file.write(content)
     return path.absolute()
 
