@@ -64,7 +64,12 @@ def no_data_notice() -> str | None:
 
 def model_folder(name: str) -> Path:
     """The folder of a model as given on the command line: "demo", or a path."""
-    return demo_path() if name == "demo" else Path(name).expanduser()
+    return demo_path() if name == "demo" else expanded(name)
+
+
+def expanded(path: str) -> Path:
+    """A path with ~ and ~person replaced; as in a shell, the name of nobody is left as it is."""
+    return Path(os.path.expanduser(path))
 
 
 def no_cache_notice() -> str | None:
@@ -89,7 +94,12 @@ def _reason(error: OSError) -> str:
 
 def _under_home(part: str) -> Path | None:
     home = os.environ.get(HOME_VARIABLE)
-    return Path(home).expanduser() / part if home else None
+    if not home:
+        return None
+    try:
+        return Path(home).expanduser() / part
+    except RuntimeError:
+        raise FileNotFoundError(errno.ENOENT, "it names the home folder of nobody", home) from None
 
 
 def _private(folder: Path) -> Path:

@@ -29,6 +29,7 @@ def test_folders_are_the_platforms_otherwise(tmp_path, monkeypatch):
 def test_a_model_is_a_folder_or_the_one_that_comes_along():
     assert paths.model_folder("demo").name == "demo"
     assert paths.model_folder("~/m") == Path.home() / "m"
+    assert paths.model_folder("~nobody-of-that-name/m") == Path("~nobody-of-that-name/m")
 
 
 def test_only_the_newest_logs_are_kept(tmp_path):
@@ -78,3 +79,15 @@ def test_a_place_that_cannot_be_used_is_told_in_a_sentence_that_names_it(tmp_pat
         f"DSV4CHAT_HOME ({tmp_path / 'file'}) cannot be used (a file is in its place): "
     )
     assert sentence.endswith(".")
+
+
+@pytest.mark.parametrize("name", ["data_folder", "cache_folder", "config_folder", "log_folder"])
+def test_a_home_in_the_folder_of_nobody_is_a_place_that_cannot_be_used(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(paths.HOME_VARIABLE, "~nobody-of-that-name/x")
+    with pytest.raises(OSError, match="the home folder of nobody"):
+        getattr(paths, name)()
+    notice = paths.no_data_notice()
+    assert notice is not None
+    assert "(~nobody-of-that-name/x) cannot be used (it names the home folder of nobody)" in notice
+    assert list(tmp_path.iterdir()) == []

@@ -2,8 +2,10 @@
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from dsv4chat import __main__ as entry
+from dsv4chat.cli import main
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, click.Abort])
@@ -29,3 +31,11 @@ def test_wrong_usage_is_a_sentence_and_exit_code_2(
         entry.main()
     assert ended.value.code == 2
     assert "No such command" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [[], ["ask", "hi"], ["eval"]])
+def test_a_model_in_the_home_folder_of_nobody_is_a_folder_that_is_not_there(command: list[str]) -> None:
+    result = CliRunner().invoke(main, [*command, "--model", "~nobody-of-that-name/m"])
+    assert isinstance(result.exception, SystemExit)
+    assert result.exit_code == 1
+    assert "There is no folder ~nobody-of-that-name/m; give" in result.output
