@@ -6,6 +6,7 @@ on first use, readable by their owner only.
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 
 import platformdirs
@@ -37,10 +38,10 @@ def config_folder() -> Path:
 
 
 def log_folder() -> Path:
-    """Logs. Raises OSError when it cannot be made or written into."""
+    """Logs. Raises OSError when it cannot be made or written into (a full disk)."""
     folder = _private(_under_home("log") or platformdirs.user_log_path(APP, appauthor=False))
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        file.write(b"\n")  # a full disk still makes files, but takes nothing into them
     return folder
 
 

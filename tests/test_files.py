@@ -1,6 +1,7 @@
 """Where files live, and the engine's logs."""
 
 import os
+import resource
 import tempfile
 from pathlib import Path
 
@@ -64,6 +65,21 @@ def test_without_a_place_for_logs_there_is_one_without_a_name_and_a_sentence(tmp
     log.close()
     log.close()
     assert log_tail(log.path) == []
+
+
+def test_a_full_disk_is_no_place_for_logs(tmp_path, monkeypatch):
+    monkeypatch.setenv(paths.HOME_VARIABLE, str(tmp_path / "home"))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))  # as good as a full disk
+    try:
+        log, notice = EngineLog(), paths.no_log_notice()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not log.named
+    assert notice is not None
+    assert "cannot be used (File too large)" in notice
+    assert list((tmp_path / "home" / "log").iterdir()) == []
+    log.close()
 
 
 @pytest.mark.parametrize("part", ["log", "data"])
