@@ -6,6 +6,7 @@ on first use, readable by their owner only.
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 
 import platformdirs
@@ -37,10 +38,10 @@ def config_folder() -> Path:
 
 
 def log_folder() -> Path:
-    """Logs. Raises OSError when it cannot be made or written into."""
+    """Logs. Raises OSError when it cannot be made or written into (a full disk)."""
     folder = _private(_under_home("log") or platformdirs.user_log_path(APP, appauthor=False))
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        file.write(b"\n")  # a full disk still makes files, but takes nothing into them
     return folder
 
 
@@ -64,7 +65,12 @@ def no_data_notice() -> str | None:
 
 def model_folder(name: str) -> Path:
     """The folder of a model as given on the command line: "demo", or a path."""
-    return demo_path() if name == "demo" else Path(name).expanduser()
+    return demo_path() if name == "demo" else expanded(name)
+
+
+def expanded(path: str) -> Path:
+    """A path with ~ and ~person replaced; as in a shell, the name of nobody is left as it is."""
+    return Path(os.path.expanduser(path))
 
 
 def no_cache_notice() -> str | None:
@@ -89,7 +95,12 @@ def _reason(error: OSError) -> str:
 
 def _under_home(part: str) -> Path | None:
     home = os.environ.get(HOME_VARIABLE)
-    return Path(home).expanduser() / part if home else None
+    if not home:
+        return None
+    try:
+        return Path(home).expanduser() / part
+    except RuntimeError:
+        raise FileNotFoundError(errno.ENOENT, "it names the home folder of nobody", home) from None
 
 
 def _private(folder: Path) -> Path:

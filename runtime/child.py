@@ -28,7 +28,7 @@ import msgspec
 from dsv4chat.runtime.child_caches import answer
 from dsv4chat.runtime.child_errors import OUT_OF_MEMORY, unexpected
 from dsv4chat.runtime.child_lifetime import end_with_the_parent
-from dsv4chat.runtime.child_log import keep_bounded, note
+from dsv4chat.runtime.child_log import keep_bounded, never_in_the_way, note
 from dsv4chat.runtime.child_progress import LoadingProgress
 from dsv4chat.runtime.errors import EngineError
 from dsv4chat.runtime.protocol import (
@@ -258,6 +258,7 @@ def main() -> None:
     parser.add_argument("--log", help="the file that standard output and error are, if it has a name")
     parser.add_argument("--threads", type=int, help="threads to compute with")
     options = parser.parse_args()
+    never_in_the_way()
     end_with_the_parent()
     faulthandler.enable()
     with contextlib.suppress(OSError):

@@ -1,10 +1,18 @@
-"""The child's standard output and error, kept to a bounded size whatever native code writes to them."""
+"""The child's standard output and error, kept to a bounded size whatever native code writes to them.
+
+A log that cannot be written (a full disk) loses lines; the engine runs on without them.
+"""
 
 import contextlib
+import io
 import os
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 LOG_BYTES = 4 * 2**20
 CHECK_SECONDS = 0.25
@@ -13,6 +21,23 @@ CHECK_SECONDS = 0.25
 def note(text: str) -> None:
     """One line in the log."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+class _LosingFile(io.FileIO):
+    """A file that takes everything and loses what cannot be written."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def never_in_the_way() -> None:
+    """From here on nothing fails because standard output or error cannot be written."""
+    for name, descriptor in (("stdout", 1), ("stderr", 2)):
+        file = _LosingFile(descriptor, "w", closefd=False)
+        setattr(sys, name, io.TextIOWrapper(file, "utf-8", "backslashreplace", line_buffering=True))
 
 
 def keep_bounded(path: str | None) -> None:

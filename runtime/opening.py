@@ -4,6 +4,7 @@ On CUDA the weights stay in their stored formats and the model gets a decode ste
 become plain tensors.
 """
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,7 +35,8 @@ def source_of(
         return random_source(str(name), device, layers, mix), Path(str(name))
     if layers is not None or mix is not None:
         raise EngineError("Layers and mix can be chosen for random weights only, like random:flash.")
-    folder = demo_path() if str(name) == "demo" else Path(name).expanduser()
+    # Unlike Path's, this leaves the home of nobody as it is: a folder that is not there, which is told below.
+    folder = demo_path() if str(name) == "demo" else Path(os.path.expanduser(name))
     return Checkpoint.open(folder), folder
 
 

@@ -1,6 +1,7 @@
 """Where files live, and the engine's logs."""
 
 import os
+import resource
 import tempfile
 from pathlib import Path
 
@@ -29,6 +30,7 @@ def test_folders_are_the_platforms_otherwise(tmp_path, monkeypatch):
 def test_a_model_is_a_folder_or_the_one_that_comes_along():
     assert paths.model_folder("demo").name == "demo"
     assert paths.model_folder("~/m") == Path.home() / "m"
+    assert paths.model_folder("~nobody-of-that-name/m") == Path("~nobody-of-that-name/m")
 
 
 def test_only_the_newest_logs_are_kept(tmp_path):
@@ -65,6 +67,21 @@ def test_without_a_place_for_logs_there_is_one_without_a_name_and_a_sentence(tmp
     assert log_tail(log.path) == []
 
 
+def test_a_full_disk_is_no_place_for_logs(tmp_path, monkeypatch):
+    monkeypatch.setenv(paths.HOME_VARIABLE, str(tmp_path / "home"))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))  # as good as a full disk
+    try:
+        log, notice = EngineLog(), paths.no_log_notice()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not log.named
+    assert notice is not None
+    assert "cannot be used (File too large)" in notice
+    assert list((tmp_path / "home" / "log").iterdir()) == []
+    log.close()
+
+
 @pytest.mark.parametrize("part", ["log", "data"])
 def test_a_place_that_cannot_be_used_is_told_in_a_sentence_that_names_it(tmp_path, monkeypatch, part):
     notice = getattr(paths, f"no_{part}_notice")
@@ -78,3 +95,15 @@ def test_a_place_that_cannot_be_used_is_told_in_a_sentence_that_names_it(tmp_pat
         f"DSV4CHAT_HOME ({tmp_path / 'file'}) cannot be used (a file is in its place): "
     )
     assert sentence.endswith(".")
+
+
+@pytest.mark.parametrize("name", ["data_folder", "cache_folder", "config_folder", "log_folder"])
+def test_a_home_in_the_folder_of_nobody_is_a_place_that_cannot_be_used(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(paths.HOME_VARIABLE, "~nobody-of-that-name/x")
+    with pytest.raises(OSError, match="the home folder of nobody"):
+        getattr(paths, name)()
+    notice = paths.no_data_notice()
+    assert notice is not None
+    assert "(~nobody-of-that-name/x) cannot be used (it names the home folder of nobody)" in notice
+    assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,8 @@ reader does not expect; one without gets Markdown's.
 import re
 from pathlib import Path
 
-from dsv4chat.exchange import ExchangeError, WholeConversation, write_json, write_markdown
+from dsv4chat.exchange import ExchangeError, WholeConversation, whole_file, write_json, write_markdown
+from dsv4chat.paths import expanded
 from dsv4chat.store import Repository
 
 _ENDINGS = (".md", ".json")
@@ -20,7 +21,7 @@ def export_conversation(history: Repository, conversation: int, target: str) -> 
     Raises StoreError, ExchangeError for an ending that is none of ours, and OSError (FileExistsError for a
     named file that is there).
     """
-    path = Path(target).expanduser() if target else Path()
+    path = expanded(target) if target else Path()
     named = target != "" and not path.is_dir()
     if named and path.suffix.lower() not in ("", *_ENDINGS):
         raise ExchangeError(f"{path.name} ends in neither .md (Markdown) nor .json; choose one of the two.")
@@ -31,7 +32,7 @@ def export_conversation(history: Repository, conversation: int, target: str) -> 
         path = _free(path / f"{_UNFIT.sub('-', whole.record.title).strip('-.')[:60] or 'conversation'}.md")
     as_json = path.suffix.lower() == ".json"
     content = b"".join(write_json([whole], many=False)) if as_json else write_markdown(whole)
-    with path.open("xb") as file:
+    with whole_file(path) as file:
         file.write(content)
     return path.absolute()
 

@@ -52,27 +52,41 @@ class TreeActions:
     def switch(self, message: int, step: int) -> bool:
         """Show the branch `step` places further at a message."""
         branch = self._session.branches.get(message)
-        if branch is None or not 0 <= branch.index + step < len(branch.ids) or not self._idle():
+        if branch is None or not 0 <= branch.index + step < len(branch.ids) or not self.idle():
             return False
         self._session.begin(self.show_branch_of(branch.ids[branch.index + step]))
         return True
 
     def delete(self, message: int) -> bool:
         """Remove a message and all that follows it; `undo` brings it back."""
-        if self._position(message) is None or not self._idle():
+        if self._position(message) is None or not self.idle():
             return False
         self._session.begin(self._delete(message))
         return True
 
+    @property
+    def can_undo(self) -> bool:
+        """Whether something was deleted in this conversation."""
+        record = self._session.record
+        return record is not None and any(deleted.conversation == record.id for deleted in self._deleted)
+
     def undo(self) -> bool:
         """Bring back what was deleted last in this conversation."""
         record = self._session.record
-        if record is None or not self._idle():
+        if not self.idle():
             return False
-        if not any(deleted.conversation == record.id for deleted in self._deleted):
+        if record is None or not self.can_undo:
             return self._refuse("There is nothing to bring back.")
         self._session.begin(self._undo(record.id))
         return True
+
+    def idle(self) -> bool:
+        """Whether the conversation can be changed now."""
+        if self._session.opened.switching:
+            return self._refuse("Not while another conversation is being opened.")
+        if self._session.elsewhere.writing:
+            return self._refuse("Not while another window writes an answer here.")
+        return not self._session.busy or self._refuse("Not while an answer is being written; Esc stops it.")
 
     # -- inside ----------------------------------------------------------------------------------------
 
@@ -82,15 +96,8 @@ class TreeActions:
                 return at
         return None
 
-    def _idle(self) -> bool:
-        if self._session.opened.switching:
-            return self._refuse("Not while another conversation is being opened.")
-        if self._session.elsewhere.writing:
-            return self._refuse("Not while another window writes an answer here.")
-        return not self._session.busy or self._refuse("Not while an answer is being written; Esc stops it.")
-
     def _may_answer(self) -> bool:
-        return self._idle() and (
+        return self.idle() and (
             self._session.can_send or self._refuse("There is no engine to answer; F5 starts it.")
         )
 

@@ -99,7 +99,7 @@ class WarmCaches:
         return 0
 
     def deleted(self, conversation: int) -> None:
-        """A conversation was deleted: its cache is kept for as long as it can be brought back.
+        """A conversation was deleted: its cache is kept in case it is brought back at once.
 
         That ends when another one is deleted or the app is left; then what it said must not stay in a file.
         """
@@ -107,7 +107,7 @@ class WarmCaches:
         self._deleted = str(conversation)
 
     def restored(self) -> None:
-        """What was deleted last was brought back."""
+        """What was deleted last, and is not back yet, was brought back."""
         self._deleted = None
 
     async def leave(self) -> None:

@@ -5,6 +5,7 @@ paint waits for none of them. Each module `dsv4chat/cli/NAME.py` defines the cli
 """
 
 import importlib
+import sys
 from typing import Any
 
 import click
@@ -67,6 +68,8 @@ def main(**options: Any) -> None:
                 f"{flag} before a command is for the app; put it after: "
                 f"dsv4chat {context.invoked_subcommand} {flag} ..."
             )
+        if sys.stdout is None:  # the caller closed it; the app draws on standard error
+            raise click.ClickException("Standard output is closed, so there is nowhere to print.")
         return
     from dsv4chat.app import run
     from dsv4chat.model_check import UnusableModelError, check_model

@@ -86,8 +86,6 @@ def ask(
     """
     # A stream that the caller closed is None.
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - for the rest of the program
-    if sys.stdout is None:
-        raise click.ClickException("Standard output is closed, so there is nowhere to answer.")
     from dsv4chat.cli.ask_output import JsonOutput, Output, TextOutput
 
     output: Output = (

@@ -125,7 +125,8 @@ def export(
 ) -> None:
     """Write conversations as JSON or Markdown.
 
-    Several in Markdown need a folder, one file each; several in JSON are one list.
+    Several in Markdown need a folder, one file each, and one may go into a folder that is there; several in
+    JSON are one list.
     """
     if bool(conversations) == everything:
         raise click.UsageError("Give the ID of a conversation, several of them, or --all.")
@@ -138,7 +139,7 @@ def export(
         wholes = (WholeConversation.of(store, number, figures=not no_figures) for number in numbers)
         if as_json:
             output.export_json(wholes, target, many=everything or len(numbers) > 1, force=force)
-        elif len(numbers) == 1 and not everything:
+        elif len(numbers) == 1 and not everything and (target == "-" or not Path(target).is_dir()):
             output.export_markdown(next(wholes), target, force=force)
         elif target == "-":
             raise click.UsageError("Several conversations in Markdown need a folder: add --output DIR.")

@@ -1,20 +1,18 @@
 """What `dsv4chat history` prints and writes. On a terminal control characters are shown, not obeyed."""
 
 import json
-import os
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 import click
 
-from dsv4chat.exchange import WholeConversation, write_json, write_markdown
+from dsv4chat.exchange import WholeConversation, whole_file, write_json, write_markdown
 from dsv4chat.store import ConversationSummary, Found, MessageRecord
 from dsv4chat.visible import visible
 
@@ -135,7 +133,7 @@ def _write(text: str) -> None:
 
 
 @contextmanager
-def _target(name: str, force: bool) -> Iterator[BinaryIO]:
+def _target(name: str, force: bool) -> Iterator[IO[bytes]]:
     """Standard output for "-", else a file that is there whole or not at all."""
     if name == "-":
         yield sys.stdout.buffer
@@ -145,14 +143,8 @@ def _target(name: str, force: bool) -> Iterator[BinaryIO]:
         with path.open("wb") as device:
             yield device
         return
-    if path.exists() and not force:
-        raise click.ClickException(f"{path} is there already; add --force to replace it.")
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            yield file  # type: ignore[misc]
-            file.flush()
-            os.replace(file.name, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(file.name)
-            raise
+    try:
+        with whole_file(path, replace=force) as file:
+            yield file
+    except FileExistsError:
+        raise click.ClickException(f"{path} is there already; add --force to replace it.") from None

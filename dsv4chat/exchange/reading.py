@@ -41,19 +41,37 @@ def _values(text: str) -> list[Any]:
     """What stands for a conversation each: one object, a list of them, a list of messages, or a line each."""
     try:
         value = _json(text)
-    except ExchangeError as error:
-        lines = [line for line in text.splitlines() if line.strip()]
-        if len(lines) < 2:
+    except ExchangeError:
+        values = _json_lines(text)
+        if values is None:
             raise
-        try:
-            return [_json(line) for line in lines]
-        except ExchangeError:
-            raise error from None
+        return values
     if isinstance(value, list) and not any(isinstance(item, dict) and "role" in item for item in value):
         if value and all(isinstance(item, dict | list) for item in value):
             return value
         raise ExchangeError("The list holds no conversations and no messages.")
     return [value]
+
+
+def _json_lines(text: str) -> list[Any] | None:
+    """The value of each line that is not blank; None if it is something else that is broken.
+
+    Raises ExchangeError for the first broken line, if the first one or most of them are whole.
+    """
+    values, errors = [], []
+    # Not splitlines: a string in JSON may hold U+2028 and others of its line ends.
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    for number, line in lines:
+        try:
+            values.append(_json(line, number))
+        except ExchangeError as error:
+            errors.append((number, error))
+    first_is_whole = not errors or errors[0][0] != lines[0][0]
+    if len(lines) < 2 or not (first_is_whole or len(values) > len(errors)):
+        return None
+    if errors:
+        raise errors[0][1] from None
+    return values
 
 
 def _conversation(value: Any, now: float) -> WholeConversation:
@@ -71,14 +89,19 @@ def _conversation(value: Any, now: float) -> WholeConversation:
     return from_messages(value, now)
 
 
-def _json(text: str) -> Any:
+def _json(text: str, line: int | None = None) -> Any:
+    """line: the number of the only one in `text`, None for a whole file."""
     try:
         return json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise ExchangeError(f"It is not JSON: {error.msg} at {where}.") from None
+        where = f"line {line or error.lineno}, column {error.colno}"
+        what = error.msg.removesuffix(" starting at")
+        raise ExchangeError(f"It is not JSON: {what} at {where}.") from None
     except (ValueError, RecursionError):
-        raise ExchangeError("It is not usable JSON: it nests too deeply or holds a huge number.") from None
+        where = f" in line {line}" if line else ""
+        raise ExchangeError(
+            f"It is not usable JSON: it nests too deeply, or holds NaN, Infinity or a huge number{where}."
+        ) from None
 
 
 def _no_constant(name: str) -> None:

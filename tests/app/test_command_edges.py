@@ -12,6 +12,7 @@ from dsv4chat.app.screens.chat_screen import ChatScreen
 from dsv4chat.app.screens.effort_screen import EffortScreen
 from dsv4chat.app.widgets.composer import Composer
 from dsv4chat.app.widgets.title_bar import TitleBar
+from dsv4chat.store import Repository, StoreError
 from tests.support.app_parts import Parts, wait_until
 from tests.support.chat import THOUGHT, answered, chat, one, say
 from tests.support.fake_engine import Script
@@ -64,12 +65,71 @@ async def test_a_conversation_deleted_whole_comes_back_whole(tmp_path: Path) -> 
         assert [record.content for record in app.session.path] == ["Capital?", "The capital is **Paris**."]
 
 
+async def test_deleted_conversations_come_back_one_after_the_other_whatever_is_open(tmp_path: Path) -> None:
+    answers = ["x</think>One.", "x</think>Two.", "x</think>Three."]
+    async with chat(Parts(tmp_path, Script(answers))) as (app, pilot):
+        session = app.session
+        assert session is not None
+
+        async def shown(*contents: str) -> None:
+            await wait_until(pilot, lambda: [r.content for r in session.path] == [*contents], str(contents))
+
+        for question in ("first", "second"):
+            await say(pilot, question)
+            await answered(pilot, app)
+            await command(pilot, "/delete")
+            await wait_until(pilot, lambda: session.record is None and told(app, "/undo brings it back"))
+            app.clear_notifications()
+        await say(pilot, "third")
+        await answered(pilot, app)
+        session.tree.delete(session.path[-1].id)
+        await shown("third")
+        # What was deleted in the open conversation goes first.
+        await command(pilot, "/undo")
+        await shown("third", "Three.")
+        await command(pilot, "/undo")
+        await shown("second", "Two.")
+        await command(pilot, "/new")
+        await shown()
+        await command(pilot, "/undo")
+        await shown("first", "One.")
+        assert len(await session.summaries()) == 3
+        await command(pilot, "/undo")
+        await wait_until(pilot, lambda: told(app, "There is nothing to bring back."))
+        await command(pilot, "/new")
+        await shown()
+        app.clear_notifications()
+        await command(pilot, "/undo")
+        await wait_until(pilot, lambda: told(app, "There is nothing to bring back."))
+
+
+async def test_a_conversation_that_cannot_be_deleted_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Repository, conversation: int) -> None:
+        raise StoreError("The disk is full.")
+
+    async with chat(Parts(tmp_path, Script([THOUGHT]))) as (app, pilot):
+        await say(pilot, "Capital?")
+        await answered(pilot, app)
+        session = app.session
+        assert session is not None
+        monkeypatch.setattr(Repository, "delete", full)
+        await command(pilot, "/delete")
+        await wait_until(pilot, lambda: told(app, "The disk is full."))
+        await wait_until(pilot, lambda: session.record and len(session.path) == 2)
+        assert not told(app, "is deleted")
+
+
 async def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     async with chat(Parts(tmp_path, Script([THOUGHT]))) as (app, pilot):
         await say(pilot, "Capital?")
         await answered(pilot, app)
         await command(pilot, f"/export {tmp_path / 'no folder' / 'chat.md'}")
         await wait_until(pilot, lambda: told(app, "The conversation cannot be written"))
+        app.clear_notifications()
+        await command(pilot, "/export ~nobody-of-that-name/chat.md")
+        await wait_until(pilot, lambda: told(app, "The conversation cannot be written: No such file"))
         (tmp_path / "chat.md").write_text("mine")
         await command(pilot, f"/export {tmp_path / 'chat.md'}")
         await wait_until(pilot, lambda: told(app, "is there already"))

@@ -1,6 +1,7 @@
 """A conversation to a file, from inside the app: named by its title, never over another file."""
 
 import json
+import resource
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,17 @@ def test_a_title_without_a_letter_still_gives_a_name(
     monkeypatch.chdir(tmp_path)
     history.rename(1, "…")
     assert export_conversation(history, 1, "").name == "conversation.md"
+
+
+def test_a_full_disk_leaves_nothing_so_that_the_name_can_be_used_again(
+    history: Repository, tmp_path: Path
+) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))  # as good as a full disk
+    try:
+        with pytest.raises(OSError, match="too large"):
+            export_conversation(history, 1, str(tmp_path / "talk.md"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []
+    assert export_conversation(history, 1, str(tmp_path / "talk.md")).exists()

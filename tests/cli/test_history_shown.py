@@ -57,6 +57,30 @@ def test_a_device_is_written_into_and_stays_one(talk: int) -> None:
     assert not Path("/dev/null").is_file()
 
 
+def test_one_conversation_goes_into_a_folder_that_is_there(
+    talk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    result = CliRunner().invoke(main, ["history", "export", str(talk), "-o", str(folder)])
+    assert result.exit_code == 0, result.output
+    (file,) = folder.iterdir()
+    assert file.name == f"{talk}.md"
+    assert "What time is it?" in file.read_text()
+    again = CliRunner().invoke(main, ["history", "export", str(talk), "-o", str(folder)])
+    assert again.stderr == f"Error: {file} is there already; add --force to replace it.\n"
+    # "-" is standard output, whatever there is.
+    monkeypatch.chdir(tmp_path)
+    Path("-").mkdir()
+    assert "What time is it?" in CliRunner().invoke(main, ["history", "export", str(talk)]).stdout
+
+
+def test_an_error_names_the_file_that_was_asked_for(talk: int, tmp_path: Path) -> None:
+    file = tmp_path / "absent" / "talk.md"
+    result = CliRunner().invoke(main, ["history", "export", str(talk), "-o", str(file)])
+    assert result.stderr == f"Error: It cannot be read or written: {file} No such file or directory.\n"
+
+
 def test_a_file_that_cannot_be_put_in_place_leaves_nothing_behind(
     talk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

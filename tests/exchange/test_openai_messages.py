@@ -45,8 +45,15 @@ def test_one_conversation(raw: str) -> None:
         json.dumps([HELLO, HELLO[:1]]),
         json.dumps({"messages": HELLO}) + "\n\n" + json.dumps({"messages": HELLO[:1]}) + "\n",
         json.dumps(HELLO) + "\r\n" + json.dumps(HELLO[:1]),
+        json.dumps(HELLO) + '\n[{"role": "user", "content": "a line\u2028and another"}]',
     ],
-    ids=["a list of requests", "a list of lists", "a request a line", "a list a line"],
+    ids=[
+        "a list of requests",
+        "a list of lists",
+        "a request a line",
+        "a list a line",
+        "a line end of Unicode",
+    ],
 )
 def test_several_conversations(raw: str) -> None:
     assert [len(whole.messages) for whole in read_conversations(raw.encode(), 0.0)] == [2, 1]
@@ -104,6 +111,9 @@ def test_all_that_a_request_says_is_kept() -> None:
     history.close()
 
 
+LINE = b'{"messages": [{"role": "user", "content": "Hi"}]}\n'
+
+
 @pytest.mark.parametrize(
     ("raw", "sentence"),
     [
@@ -112,7 +122,11 @@ def test_all_that_a_request_says_is_kept() -> None:
         (b"\xff\xfe{", "not UTF-8"),
         (b"hello", "neither JSON nor Markdown"),
         (b'{"messages": [', "line 1, column"),
-        (b'{"messages": []}\n{"mess', "not JSON"),
+        (b'{"messages": []}\n{"mess', "not JSON: Unterminated string at line 2, column 2"),
+        (LINE + b"\n" + LINE + b'{"messages": [}\n' + LINE, "Expecting value at line 4, column 15"),
+        (b'{"messages": [\n' + LINE + LINE, "Expecting value at line 1, column 15"),
+        (LINE + LINE + b'{"messages": NaN}', "NaN.* in line 3"),
+        (b'{"messages": [\n{"role": "user",},\n{"role": "user"}\n]}', "property name.* at line 2"),
         (b"[" * 100_000, "nests too deeply"),
         (b'{"messages": NaN}', "not usable"),
         (b"[]", "holds no conversations"),

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -24,6 +26,48 @@ def test_a_log_without_a_name_is_emptied_when_it_grows(tmp_path):
         assert [path.name for path in tmp_path.iterdir()] == ["log"]
     finally:
         child.end()
+
+
+needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+
+
+@needs_full
+def test_a_log_that_cannot_be_written_is_not_in_the_way(tmp_path, folder):
+    (tmp_path / "log").symlink_to("/dev/full")
+    child = Child(tmp_path / "log")
+    try:
+        child.receive()
+        child.send(Load(model=str(tmp_path / "none")))
+        assert isinstance(child.until(Ready, Failed)[-1], Failed)
+        child.send(Load(model=str(folder), max_context=600))
+        assert isinstance(child.until(Ready, Failed)[-1], Ready)
+        child.send(Shutdown())
+        assert child.wait(5) == 0
+    finally:
+        child.end()
+
+
+@pytest.mark.parametrize("broken", [False, pytest.param(True, marks=needs_full)])
+def test_what_is_printed_is_lost_only_if_it_cannot_be_written(tmp_path, broken):
+    log = tmp_path / "log"
+    if broken:
+        log.symlink_to("/dev/full")
+    code = (
+        "import sys, os, traceback\n"
+        "from dsv4chat.runtime.child_log import never_in_the_way\n"
+        "never_in_the_way()\n"
+        "print('a \\ud800 line')\n"
+        "try: 1 / 0\n"
+        "except ZeroDivisionError: traceback.print_exc()\n"
+        "os._exit(7)"
+    )
+    with log.open("ab") as output:
+        run = subprocess.run([sys.executable, "-c", code], stdout=output, stderr=output, check=False)
+    assert run.returncode == 7
+    if not broken:
+        text = log.read_text()
+        assert text.startswith("a \\ud800 line\nTraceback")
+        assert text.endswith("ZeroDivisionError: division by zero\n")
 
 
 def test_output_of_native_code_goes_to_the_log_and_a_flood_is_moved_aside(fresh):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class ConversationCommands(ChatKeys):
     """`command_NAME(argument)` for commands with an argument, actions for the others."""
 
-    _deleted_conversation: int | None = None
+    _deleted_conversations: tuple[int, ...] = ()  # since the app was opened, the last one last
 
     def say(self, sentence: str, severity: str = "information") -> None:
         """Show a sentence."""
@@ -107,24 +107,38 @@ class ConversationCommands(ChatKeys):
             self.say("This conversation is empty.", "warning")
             return
         number = session.record.id
+
+        def delete(history: "Repository") -> bool:
+            history.delete(number)
+            return True
+
         session.new_conversation()
-        await session.ask(lambda history: history.delete(number))
+        if not await session.ask(delete):
+            session.open_conversation(number)
+            return
         session.warm.deleted(number)
-        self._deleted_conversation = number
+        self._deleted_conversations += (number,)
         self.say("The conversation is deleted; /undo brings it back.")
 
     async def action_undo(self) -> None:
-        session, number = self.session, self._deleted_conversation
+        """What was deleted last in the open conversation, then the conversations that were deleted."""
+        session = self.session
         if session is None:
             return
-        if number is None or session.record is not None:
+        if session.tree.can_undo or not self._deleted_conversations:
             session.tree.undo()
             return
+        if not session.tree.idle():
+            return
+        *others, number = self._deleted_conversations
+        self._deleted_conversations = tuple(others)
 
-        def restore(history: "Repository") -> None:
+        def restore(history: "Repository") -> bool:
             history.restore(number)
+            return True
 
-        await session.ask(restore)
-        self._deleted_conversation = None
+        if not await session.ask(restore):
+            self._deleted_conversations += (number,)
+            return
         session.warm.restored()
         session.open_conversation(number)

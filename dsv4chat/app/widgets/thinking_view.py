@@ -56,6 +56,7 @@ class ThinkingView(Vertical):
         self._text: GrowingText | None = None
         self._cells: list[TokenCell] | None = None
         self._tokens_shown: TokenText | None = None
+        self._stale = False  # whether the body shows what was to be shown before
         self.set_reactive(ThinkingView.unfolded, unfolded)
 
     def compose(self) -> ComposeResult:
@@ -87,6 +88,7 @@ class ThinkingView(Vertical):
     def show_tokens(self, cells: Sequence[TokenCell] | None) -> None:
         """Show tokens coloured by surprise where the text is shown; None: the text again."""
         self._cells = None if cells is None else list(cells)
+        self._stale = True
         if self._body is not None:
             self.run_worker(self._refill(), exclusive=True)
 
@@ -117,18 +119,23 @@ class ThinkingView(Vertical):
         self._show_header()
 
     async def _unfold(self) -> None:
-        self._body = VerticalScroll(self._filling(), can_focus=True)
-        await self.mount(self._body)
-        self._body.anchor()
+        body = self._body = VerticalScroll(self._filling(), can_focus=True)
+        await self.mount(body)
+        if body is self._body:  # not folded meanwhile
+            body.anchor()
+            await self._refill()
 
     async def _refill(self) -> None:
         body = self._body
-        if body is not None:
-            with self.app.batch_update():
-                await body.remove_children()
+        if not self._stale or body is None or not body.is_attached:
+            return  # not attached: it is being mounted, and filled anew then, or is going away
+        with self.app.batch_update():
+            await body.remove_children()
+            if body.is_attached:
                 await body.mount(self._filling())
 
     def _filling(self) -> Widget:
+        self._stale = False
         if self._cells is None:
             self._text, self._tokens_shown = GrowingText(self.text), None
             return self._text
