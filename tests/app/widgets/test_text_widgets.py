@@ -1,10 +1,13 @@
 """Text on the screen: growing text, answers, Markdown, thinking, tool cards; each widget alone."""
 
+import asyncio
+
 import pytest
 from textual.content import Content
 from textual.geometry import Offset
 from textual.selection import Selection
 
+from dsv4chat.app.token_cells import TokenCell
 from dsv4chat.app.widgets.answer_text import AnswerText
 from dsv4chat.app.widgets.code_block import CodeBlock
 from dsv4chat.app.widgets.finished_markdown import FinishedMarkdown
@@ -309,3 +312,34 @@ async def test_text_that_is_drawn_line_by_line_can_be_selected() -> None:
         host.screen.selections = {host.widget: Selection(Offset(6, 0), Offset(6, 1))}
         await pilot.pause()
         assert host.screen.get_selected_text() == "line\nsecond"
+
+
+async def test_what_thinking_shows_may_change_while_it_is_unfolded_or_folded() -> None:
+    cells = [TokenCell(1, "coloured", "reasoning", False, -0.1, 1.0)]
+    async with hosted(lambda: ThinkingView("plain", tokens=2)) as (host, pilot):
+        view = host.query_one(ThinkingView)
+        unfolding = asyncio.create_task(view._unfold())
+        await asyncio.sleep(0)
+        view.show_tokens(cells)
+        await unfolding
+        await wait_until(pilot, lambda: "coloured" in drawn(host))
+        view.show_tokens(None)
+        view.unfolded = False
+        await wait_until(pilot, lambda: "plain" not in drawn(host))
+        view.unfolded = True
+        view.unfolded = False
+        view.show_tokens(cells)
+        view.unfolded = True
+        await wait_until(pilot, lambda: "coloured" in drawn(host))
+
+
+async def test_thinking_that_is_taken_away_is_not_filled_anew() -> None:
+    async with hosted(lambda: ThinkingView("plain", unfolded=True)) as (host, pilot):
+        view = host.query_one(ThinkingView)
+        body = view._body
+        assert body is not None
+        await body.remove()
+        view.show_tokens([])
+        await view._refill()
+        await pilot.pause()
+        assert view._stale
