@@ -21,6 +21,7 @@ from dsv4chat.app.terminal_input import forgiving
 from dsv4chat.app.themes import DARK, LIGHT
 
 if TYPE_CHECKING:
+    from dsv4chat.app.screens.palette import Palette
     from dsv4chat.app.session import ChatSession
 
 
@@ -81,10 +82,21 @@ class ChatApp(App[None]):
     def action_command_palette(self) -> None:
         from dsv4chat.app.screens.palette import Palette
 
-        if not Palette.fits(self.size):
+        self._open_palette(Palette(id="--command-palette"))
+
+    def search_themes(self) -> None:
+        """Textual's list of themes."""
+        from textual.theme import ThemeProvider
+
+        from dsv4chat.app.screens.palette import Palette
+
+        self._open_palette(Palette(providers=[ThemeProvider], placeholder="A theme"))
+
+    def _open_palette(self, palette: "Palette") -> None:
+        if not palette.fits(self.size):
             self.chat.say("The window is too small for the palette. Commands can be typed: /help", "warning")
-        elif not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
+        elif not isinstance(self.screen, type(palette)):
+            self.push_screen(palette)
 
     def _set_keys(self, session: "ChatSession") -> None:
         changed = session.preferences.settings.keys

@@ -7,6 +7,7 @@ from textual.command import CommandList
 from textual.events import Key
 
 from dsv4chat.app.app import ChatApp
+from dsv4chat.app.screens.palette import Palette
 from tests.support.app_parts import Parts, screen_text, wait_until
 from tests.support.chat import THOUGHT, answered, chat, say
 from tests.support.fake_engine import Script
@@ -50,3 +51,18 @@ async def test_the_palette_carries_a_command_out_once(tmp_path: Path) -> None:
         await wait_until(pilot, lambda: app.screen is app.chat)
         await pilot.pause()
         assert len(done) == 1
+
+
+async def test_a_second_choice_among_the_themes_does_nothing(tmp_path: Path) -> None:
+    async with chat(Parts(tmp_path, Script([THOUGHT]))) as (app, pilot):
+        await say(pilot, "/theme")
+        await wait_until(pilot, lambda: isinstance(app.screen, Palette))
+        await pilot.press("down")
+        await wait_until(pilot, lambda: app.screen.query_one(CommandList).highlighted is not None)
+        enter(app, 4)
+        await wait_until(pilot, lambda: app.screen is app.chat)
+        await say(pilot, "/theme")
+        await wait_until(pilot, lambda: isinstance(app.screen, Palette))
+        await pilot.resize_terminal(6, 10)
+        await pilot.press("pagedown")
+        await wait_until(pilot, lambda: app.screen is app.chat)
