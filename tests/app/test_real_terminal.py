@@ -132,7 +132,9 @@ def test_a_full_turn_loads_neither_torch_nor_numpy(tmp_path: Path, home: dict[st
     try:
         terminal.wait_for("prompt profile")
         terminal.send("Hello\r")
-        terminal.wait_for("first after")
+        # Not by its last line on the screen: a notice may lie over that of a short answer.
+        until(terminal, lambda: bool(messages(home)) and messages(home)[-1][0] == "assistant")
+        until(terminal, lambda: messages(home)[-1][2] != "writing")
         terminal.send("\x11")
         assert terminal.wait() == 0
     finally:
