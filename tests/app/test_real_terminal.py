@@ -270,7 +270,8 @@ def test_with_no_place_for_any_file_the_chat_works_and_says_so(tmp_path: Path, m
     # A random model may go on for thousands of tokens.
     bound = {"DSV4CHAT_SAMPLING__MAX_TOKENS": "20", "OMP_NUM_THREADS": "1"}
     home = {"DSV4CHAT_HOME": str(tmp_path / "file" / "home"), **bound}
-    terminal = opened(["-m", "dsv4chat", "--model", str(model)], home)
+    # So wide that no notice lies over the line below a short answer.
+    terminal = opened(["-m", "dsv4chat", "--model", str(model)], home, (200, 30))
     try:
         terminal.wait_for("history not saved")
         terminal.wait_for("prompt profile")
