@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
@@ -21,7 +21,6 @@ from dsv4chat.app.terminal_input import forgiving
 from dsv4chat.app.themes import DARK, LIGHT
 
 if TYPE_CHECKING:
-    from dsv4chat.app.screens.palette import Palette
     from dsv4chat.app.session import ChatSession
 
 
@@ -80,23 +79,21 @@ class ChatApp(App[None]):
             yield SystemCommand(command.words, typed, partial(self.chat.choose_command, command))
 
     def action_command_palette(self) -> None:
-        from dsv4chat.app.screens.palette import Palette
-
-        self._open_palette(Palette(id="--command-palette"))
+        self._open_palette(id="--command-palette")
 
     def search_themes(self) -> None:
         """Textual's list of themes."""
         from textual.theme import ThemeProvider
 
+        self._open_palette(providers=[ThemeProvider], placeholder="A theme")
+
+    def _open_palette(self, **options: Any) -> None:
         from dsv4chat.app.screens.palette import Palette
 
-        self._open_palette(Palette(providers=[ThemeProvider], placeholder="A theme"))
-
-    def _open_palette(self, palette: "Palette") -> None:
-        if not palette.fits(self.size):
+        if not Palette.fits(self.size):
             self.chat.say("The window is too small for the palette. Commands can be typed: /help", "warning")
-        elif not isinstance(self.screen, type(palette)):
-            self.push_screen(palette)
+        elif not isinstance(self.screen, Palette):
+            self.push_screen(Palette(**options))
 
     def _set_keys(self, session: "ChatSession") -> None:
         changed = session.preferences.settings.keys

@@ -38,8 +38,11 @@ def usable(changed: Mapping[str, str]) -> dict[str, str]:
 
 
 def keys_of(name: str, own: Mapping[str, Binding], changed: Mapping[str, str]) -> str:
-    """The keys of a binding as people read them, "" for one that is not there: "Ctrl+N", "↑, K"."""
-    keys = usable(changed).get(name) or (own[name].key if name in own else "")
+    """The keys of a binding as people read them, "" for one that is not there: "Ctrl+N", "↑, K".
+
+    changed: the `usable` keys of the settings.
+    """
+    keys = changed.get(name) or (own[name].key if name in own else "")
     return ", ".join(written(key) for key in keys.split(",") if key)
 
 

@@ -38,7 +38,7 @@ def test_what_is_wrong_with_changed_keys_is_told() -> None:
 
 def test_empty_keys_are_none() -> None:
     assert usable({"new": "", "end": ",,", "up": " j , ,k"}) == {"up": "j,k"}
-    assert keys_of("new", OWN, {"new": ""}) == "Ctrl+N"
+    assert keys_of("new", OWN, usable({"new": ",,"})) == "Ctrl+N"
 
 
 def test_bindings_are_found_by_their_names() -> None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from dsv4chat.app.keys import bindings
+from dsv4chat.app.keys import bindings, usable
 from dsv4chat.app.screens.sized_screen import SizedScreen
 from dsv4chat.app.widgets.approval_bar import ApprovalBar
 from dsv4chat.app.widgets.composer import Composer
@@ -176,7 +176,7 @@ class ChatKeys(SizedScreen):
         from dsv4chat.app.screens.help_screen import HelpScreen
 
         own = self.all_bindings()
-        changed = self.session.preferences.settings.keys if self.session is not None else {}
+        changed = usable(self.session.preferences.settings.keys) if self.session is not None else {}
         self.app.push_screen(HelpScreen(own, changed, tuple(bindings(Transcript))))
 
     def all_bindings(self) -> "dict[str, Binding]":
