@@ -170,6 +170,11 @@ def count_bits(word: Any) -> Any:
     return asm("popc.b32 $0, $1;", [Int32], [word])
 
 
+def width(word: Any) -> Any:
+    """How many bits a word without sign has: 0 for 0."""
+    return asm("{ .reg .b32 z; clz.b32 z, $1; sub.s32 $0, 32, z; }", [Int32], [word])
+
+
 def rotated(pair: Any, cosine: Any, sine: Any) -> Any:
     """(a + bi) (cosine + sine i)."""
     a, b = pair

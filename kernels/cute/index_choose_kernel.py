@@ -1,8 +1,10 @@
 """Which blocks a token attends to, the second of two launches: the highest scores of `index_scores_kernel`.
 
-Radix selection over the scores' bits, 8 at a time: each pass counts them into bins by the next eight bits and
-goes on with the bin in which the threshold lies. Then what is above it is taken, and of equals the lowest
-numbers. One block of threads does it all.
+Radix selection over the scores' bits, up to 8 at a time: each pass counts them into bins by the next bits
+and goes on with the bin in which the threshold lies, until all of a bin is taken. Then what is above the
+threshold is put down, and of equals the lowest numbers. One block of threads does it all.
+
+Up to PART scores are read once and begin behind the bits that all of them have in common.
 """
 
 from typing import Any
@@ -18,7 +20,10 @@ THREADS = 1024
 BINS = 256
 CHUNK = 4  # scores a thread reads at once
 PART = CHUNK * THREADS
-SHARED_BYTES = 4 * (BINS + 64)
+WARPS = THREADS // 32
+PLACES_AT = 4 * BINS + 16  # behind the bins, and the one that was found
+SUMS_AT = PLACES_AT + 16
+SHARED_BYTES = SUMS_AT + 2 * 4 * WARPS
 
 
 def _ordered(bits: Any) -> Any:
@@ -55,7 +60,7 @@ def _above(a: Any, b: Any) -> Any:
 
 @cute.jit
 def _find_bin(hist: Int32, found: Int32, wanted: Int32, lane: Int32):
-    """One warp: the bin in which the `wanted`-th from the top lies, and how many lie above it."""
+    """One warp: the bin in which the `wanted`-th from the top lies, how many lie above it and in it."""
     own = [ptx.shared_load_32(hist + (lane * 8 + i) * 4) for i in range(8)]
     total = Int32(0)
     for value in own:
@@ -70,49 +75,75 @@ def _find_bin(hist: Int32, found: Int32, wanted: Int32, lane: Int32):
         if (running < wanted) & (running + count >= wanted):
             ptx.shared_store_32(found, lane * 8 + 7 - i)
             ptx.shared_store_32(found + 4, running)
+            ptx.shared_store_32(found + 8, count)
         running = running + count
 
 
-def _read(scores: Any, start: Any, visible: Any, tid: Any) -> list[Any]:
-    """The thread's CHUNK scores of those from `start` on; where there is none, of others."""
-    at = cutlass.min(start + tid * CHUNK, (visible - 1) & ~(CHUNK - 1))
-    return list(ptx.load_128(scores + at.to(Int64) * 4))
+@cute.jit
+def _read(words: cute.Tensor, scores: Int64, start: Int32, visible: Int32, tid: Int32):
+    """The thread's CHUNK scores of those from `start` on, if there are any; where there is none, others."""
+    if start < visible:
+        at = cutlass.min(start + tid * CHUNK, (visible - 1) & ~(CHUNK - 1))
+        for i, word in enumerate(ptx.load_128(scores + at.to(Int64) * 4)):
+            words[i] = word
 
 
 @cute.jit
 def _count(
+    kept: cute.Tensor,
     scores: Int64,
     hist: Int32,
     visible: Int32,
     tid: Int32,
     prefix: Int32,
     shift: Int32,
-    first: cutlass.Constexpr,
+    bits: Int32,
+    many: cutlass.Constexpr,
 ):
-    """Into the bins: the scores that share the prefix (all of them, at first), by their next eight bits."""
+    """Into the bins, by the `bits` bits from `shift` on: the scores with this prefix above them; of `many`,
+    all.
+    """
     lane = tid & 31
     words = cute.make_rmem_tensor((CHUNK,), Int32)
-    for i, word in enumerate(_read(scores, Int32(0), visible, tid)):
-        words[i] = word
+    for i in cutlass.range_constexpr(CHUNK):
+        words[i] = kept[i]
     for start in cutlass.range(0, visible, PART, unroll=1):
         own = [_ordered(words[i]) for i in range(CHUNK)]
         # The next ones are on their way while these are counted.
-        for i, word in enumerate(_read(scores, start + PART, visible, tid)):
-            words[i] = word
+        _read(words, scores, start + PART, visible, tid)
         for i in cutlass.range_constexpr(CHUNK):
-            bin = arithmetic.shifted(own[i], shift) & 255
+            bin = arithmetic.shifted(own[i], shift) & ((Int32(1) << bits) - 1)
             counts = start + tid * CHUNK + i < visible
-            if cutlass.const_expr(first):
+            if cutlass.const_expr(many):
                 # Scores are close to each other: one addition for all lanes with the same bin.
                 same = together.lanes_like_this(arithmetic.pick(counts, bin, Int32(BINS)))
                 if counts & ((same & ((Int32(1) << lane) - 1)) == 0):
                     _add(hist + bin * 4, arithmetic.count_bits(same))
-            elif counts & (arithmetic.shifted(own[i], shift + 8) == prefix):
+            elif counts & (arithmetic.shifted(own[i], shift + bits) == prefix):
                 _add(hist + bin * 4, Int32(1))
 
 
 @cute.jit
+def _put_down(chosen: Int64, places: Int32, first: Int32, taken: cute.Tensor, lane: Int32):
+    """Those of the thread's scores, number `first` and on, that are taken: one addition a warp."""
+    votes = [together.ballot(taken[i]) for i in range(CHUNK)]
+    counts = [arithmetic.count_bits(vote) for vote in votes]
+    total = (counts[0] + counts[1]) + (counts[2] + counts[3])
+    if total != 0:
+        base = Int32(0)
+        if lane == 0:
+            base = _add(places, total)
+        base = cute.arch.shuffle_sync(base, 0)
+        for i in cutlass.range_constexpr(CHUNK):
+            if taken[i] != 0:
+                place = base + arithmetic.count_bits(votes[i] & ((Int32(1) << lane) - 1))
+                ptx.store_64(chosen + place.to(Int64) * 8, [first + i, Int32(0)])
+            base = base + counts[i]
+
+
+@cute.jit
 def _place(
+    kept: cute.Tensor,
     scores: Int64,
     chosen: Int64,
     places: Int32,
@@ -120,19 +151,20 @@ def _place(
     visible: Int32,
     tid: Int32,
     prefix: Int32,
+    shift: Int32,
     wanted: Int32,
     picks: Int32,
 ):
-    """Everything above the threshold is taken, and of what equals it the first `wanted`."""
+    """Everything above the prefix is taken, and of what has it the first `wanted`."""
     lane = tid & 31
     warp = tid // 32
     words = cute.make_rmem_tensor((CHUNK,), Int32)
-    for i, word in enumerate(_read(scores, Int32(0), visible, tid)):
-        words[i] = word
+    taken = cute.make_rmem_tensor((CHUNK,), Int32)
+    for i in cutlass.range_constexpr(CHUNK):
+        words[i] = kept[i]
     for start in cutlass.range(0, visible, PART, unroll=1):
-        own = [_ordered(words[i]) for i in range(CHUNK)]
-        for i, word in enumerate(_read(scores, start + PART, visible, tid)):
-            words[i] = word
+        own = [arithmetic.shifted(_ordered(words[i]), shift) for i in range(CHUNK)]
+        _read(words, scores, start + PART, visible, tid)
         first = start + tid * CHUNK
         mine = []
         equal = Int32(0)
@@ -140,9 +172,8 @@ def _place(
             inside = (first + i < visible).to(Int32)
             mine.append((own[i] == prefix).to(Int32) & inside)
             equal = equal + mine[i]
-            if (_above(own[i], prefix) & inside) != 0:
-                place = _add(places, Int32(1))
-                ptx.store_64(chosen + place.to(Int64) * 8, [first + i, Int32(0)])
+            taken[i] = _above(own[i], prefix) & inside
+        _put_down(chosen, places, first, taken, lane)
         # Equal ones keep their order: in the thread, the warp, then by warps, then by parts.
         if (_any(equal) != 0) & (ptx.shared_load_32(places + 4) < wanted):
             before = equal
@@ -169,53 +200,91 @@ def _place(
 
 @cute.jit
 def _narrow(
+    kept: cute.Tensor,
     scores: Int64,
-    hist: Int32,
-    found: Int32,
+    shared: Int32,
     visible: Int32,
     tid: Int32,
     prefix: Int32,
     wanted: Int32,
     shift: Int32,
-    first: cutlass.Constexpr,
+    bits: Int32,
+    many: cutlass.Constexpr,
 ):
-    """Eight more bits of the threshold: the bin in which it lies, and how many scores lie above that bin."""
+    """The bin in which the threshold lies, how many scores lie above it and how many in it."""
+    found = shared + 4 * BINS
     if tid < BINS:
-        ptx.shared_store_32(hist + tid * 4, Int32(0))
+        ptx.shared_store_32(shared + tid * 4, Int32(0))
     cute.arch.sync_threads()
-    _count(scores, hist, visible, tid, prefix, shift, first)
+    _count(kept, scores, shared, visible, tid, prefix, shift, bits, many)
     cute.arch.sync_threads()
     if tid < 32:
-        _find_bin(hist, found, wanted, tid)
+        _find_bin(shared, found, wanted, tid)
     cute.arch.sync_threads()
-    return ptx.shared_load_32(found), ptx.shared_load_32(found + 4)
+    return ptx.shared_load_32(found), ptx.shared_load_32(found + 4), ptx.shared_load_32(found + 8)
+
+
+@cute.jit
+def _common(kept: cute.Tensor, sums: Int32, visible: Int32, tid: Int32):
+    """Of up to PART scores: how many low bits are not the same in all, and those above them."""
+    top, bottom = Int32(-(1 << 31)), Int32((1 << 31) - 1)
+    for i in cutlass.range_constexpr(CHUNK):
+        own = _ordered(kept[i]) ^ Int32(-(1 << 31))  # ordered with a sign
+        inside = tid * CHUNK + i < visible
+        top = cutlass.max(top, arithmetic.pick(inside, own, top))
+        bottom = cutlass.min(bottom, arithmetic.pick(inside, own, bottom))
+    at = sums + (tid // 32) * 4
+    ptx.shared_store_32(at, together.warp_max(top))
+    ptx.shared_store_32(at + 4 * WARPS, together.warp_min(bottom))
+    cute.arch.sync_threads()
+    lane = tid & 31
+    top = together.warp_max(ptx.shared_load_32(sums + lane * 4))
+    bottom = together.warp_min(ptx.shared_load_32(sums + 4 * (WARPS + lane)))
+    low = arithmetic.width(top ^ bottom)
+    return low, arithmetic.shifted(top ^ Int32(-(1 << 31)), low)
 
 
 @cute.kernel
 def _choose_kernel(scores: Int64, position: Int64, chosen: Int64, ratio: Int32, picks: Int32):
     tid, _, _ = cute.arch.thread_idx()
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    hist = shared
-    found = shared + BINS * 4  # the bin, how many lie above it
-    places = found + 8  # how many were put down: above the threshold, equal to it
-    sums = found + 16  # of each warp
-    cute.arch.griddepcontrol_wait()
-    visible = (ptx.load_64(position)[0] + 1) // ratio
+    places = shared + PLACES_AT  # how many were put down: above the threshold, equal to it
+    sums = shared + SUMS_AT  # of each warp
     cute.arch.griddepcontrol_launch_dependents()
+    # The kernel before this one let it begin when the position was there.
+    visible = (ptx.load_shared_by_all(position) + 1) // ratio
+    cute.arch.griddepcontrol_wait()
     if visible <= picks:
         for at in cutlass.range(tid, picks, THREADS, unroll=1):
             ptx.store_64(chosen + at.to(Int64) * 8, [at, Int32(0)])
     else:
-        prefix, above = _narrow(scores, hist, found, visible, tid, Int32(0), picks, Int32(24), True)
-        wanted = picks - above  # how many are still to be found among those that share the prefix
-        for step in cutlass.range(3, unroll=1):
-            bin, above = _narrow(scores, hist, found, visible, tid, prefix, wanted, 16 - 8 * step, False)
-            prefix = (prefix << 8) | bin
-            wanted = wanted - above
+        kept = cute.make_rmem_tensor((CHUNK,), Int32)
+        _read(kept, scores, Int32(0), visible, tid)
+        prefix, wanted, shift = Int32(0), picks, Int32(24)
+        inside = Int32(0)  # how many have the prefix, of which `wanted` are still to be taken
         if tid < 2:
             ptx.shared_store_32(places + tid * 4, Int32(0))
+        if visible > PART:
+            prefix, above, inside = _narrow(
+                kept, scores, shared, visible, tid, prefix, wanted, shift, Int32(8), True
+            )
+            wanted = wanted - above
+        else:
+            shift, prefix = _common(kept, sums, visible, tid)
+        for _ in cutlass.range(4, unroll=1):
+            if (shift > 0) & (inside != wanted):
+                bits = cutlass.min(shift, 8)
+                shift = shift - bits
+                bin, above, inside = _narrow(
+                    kept, scores, shared, visible, tid, prefix, wanted, shift, bits, False
+                )
+                prefix = (prefix << bits) | bin
+                wanted = wanted - above
+        if inside == wanted:
+            # All that have it are taken, in any order. (0 it is not: not all scores are taken.)
+            prefix, wanted = prefix - 1, Int32(0)
         cute.arch.sync_threads()
-        _place(scores, chosen, places, sums, visible, tid, prefix, wanted, picks)
+        _place(kept, scores, chosen, places, sums, visible, tid, prefix, shift, wanted, picks)
 
 
 def choose() -> Any:

@@ -5,7 +5,8 @@
     choose   the highest of them: `index_choose_kernel`
 
 Queries and keys are 4-bit codes times powers of two: exact as bfloat16, their products exact in float32.
-Blocks that are not visible are neither read nor scored.
+Blocks that are not visible are neither read nor scored. In shared memory the channels of a head lie as the
+products take them: of two steps the 16 bytes of each lane of a quad, side by side.
 """
 
 from typing import Any
@@ -23,7 +24,7 @@ ROPE = 64
 KEY_BYTES = 68
 THREADS = 256
 WARPS = THREADS // 32
-PITCH = 2 * D + 16  # bytes from a head to the next in shared memory
+PITCH = 2 * D + 64  # bytes from a head to the next in shared memory: two heads by eight lanes meet all banks
 SHARED_BYTES = HEADS * PITCH + HEADS * 4
 
 
@@ -39,6 +40,8 @@ def _stage_query(query: Int64, rotation: Int64, to: Int32, warp: Int32, lane: In
         ptx.load_128(query + ((first + number) * D + lane * 4).to(Int64) * 4)
         for number in range(HEADS // WARPS)
     ]
+    # Channels 4 lane and on are of step lane % 8 of those that quad lane lane / 8 multiplies.
+    own = (lane & 6) * 32 + (lane >> 3) * 16 + (lane & 1) * 8
     for number in cutlass.range_constexpr(HEADS // WARPS):
         head = first + number
         x = [arithmetic.bits_to_f32(word) for word in every[number]]
@@ -69,7 +72,7 @@ def _stage_query(query: Int64, rotation: Int64, to: Int32, warp: Int32, lane: In
         inverse, power = arithmetic.bits_to_f32((254 - byte) << 23), arithmetic.bits_to_f32(byte << 23)
         x = [encode.e2m1_value(value * inverse) * power for value in x]
         words = [arithmetic.pack_bf16(x[0], x[1]), arithmetic.pack_bf16(x[2], x[3])]
-        ptx.shared_store_64(to + head * PITCH + lane * 8, words)
+        ptx.shared_store_64(to + head * PITCH + own, words)
 
 
 def _decoded(word: Any, power: Any) -> Any:
@@ -81,6 +84,15 @@ def _decoded(word: Any, power: Any) -> Any:
         low, high = arithmetic.unpack_f16(bits)
         pairs.append(arithmetic.pack_bf16(low * power, high * power))
     return pairs
+
+
+@cute.jit
+def _ask_key(words: cute.Tensor, keys: Int64, number: Int32, visible: Int32, t: Int32):
+    """Ask for a key's 32 channels of group t, and their power of two; beyond the last key for the last."""
+    key = keys + cutlass.min(number, visible - 1).to(Int64) * KEY_BYTES
+    for i in cutlass.range_constexpr(4):
+        words[i] = ptx.load_32(key + (t * 16 + 4 * i).to(Int64))
+    words[4] = ptx.load_u8(key + (D // 2 + t).to(Int64))
 
 
 @cute.kernel
@@ -104,31 +116,34 @@ def _scores_kernel(
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
     weights_at = shared + HEADS * PITCH
     cute.arch.griddepcontrol_wait()
-    visible = (ptx.load_64(position)[0] + 1) // ratio
-    _stage_query(query, rotation, shared, warp, lane)
-    # Only now may the next kernels ask for their weights: these few loads would queue behind them.
+    # The next kernels have little to read.
     cute.arch.griddepcontrol_launch_dependents()
+    visible = (ptx.load_64(position)[0] + 1) // ratio
+    own = cute.make_rmem_tensor((5,), Int32)
+    _ask_key(own, keys, (block * WARPS + warp) * 8 + g, visible, t)
+    _stage_query(query, rotation, shared, warp, lane)
     if tid < HEADS:
         ptx.shared_store_f32(weights_at + tid * 4, ptx.load_f32(weights + tid.to(Int64) * 4) * scale)
     cute.arch.sync_threads()
     mine = [ptx.shared_load_f32(weights_at + (g + 8 * i) * 4) for i in range(8)]
     tiles = (visible + 7) // 8
     for tile in cutlass.range(block * WARPS + warp, tiles, blocks * WARPS, unroll=1):
-        # Key g of the tile, and of it the 32 channels of group t, four of them in each step.
-        key = keys + cutlass.min(tile * 8 + g, visible - 1).to(Int64) * KEY_BYTES
-        words = [ptx.load_32(key + (t * 16 + 4 * i).to(Int64)) for i in range(4)]
-        power = arithmetic.bits_to_f32((ptx.load_u8(key + (D // 2 + t).to(Int64)) + 14) << 23)
+        power = arithmetic.bits_to_f32((own[4] + 14) << 23)
         b = []
-        for word in words:
-            b += _decoded(word, power)
+        for i in cutlass.range_constexpr(4):
+            b += _decoded(own[i], power)
+        # The next one is on its way while this one is multiplied.
+        _ask_key(own, keys, (tile + blocks * WARPS) * 8 + g, visible, t)
         totals = [Float32(0.0), Float32(0.0)]
         for m in cutlass.range_constexpr(HEADS // 16):
             c = [Float32(0.0)] * 4
-            for step in cutlass.range_constexpr(D // 16):
-                at = shared + (m * 16 + g) * PITCH + t * 64 + step * 8
-                low = ptx.shared_load_64(at)
-                high = ptx.shared_load_64(at + 8 * PITCH)
-                c = arithmetic.mma_bf16(c, [low[0], high[0], low[1], high[1]], [b[2 * step], b[2 * step + 1]])
+            for two in cutlass.range_constexpr(D // 32):
+                at = shared + (m * 16 + g) * PITCH + two * 64 + t * 16
+                low = ptx.shared_load_128(at)
+                high = ptx.shared_load_128(at + 8 * PITCH)
+                for half in cutlass.range_constexpr(2):
+                    a = [low[2 * half], high[2 * half], low[2 * half + 1], high[2 * half + 1]]
+                    c = arithmetic.mma_bf16(c, a, b[4 * two + 2 * half : 4 * two + 2 * half + 2])
             for column in cutlass.range_constexpr(2):
                 first = cute.arch.fmax(c[column], Float32(0.0)) * mine[2 * m]
                 second = cute.arch.fmax(c[2 + column], Float32(0.0)) * mine[2 * m + 1]

@@ -12,9 +12,9 @@ HEADS = 64
 D = 128
 THREADS = 256
 WARPS = THREADS // 32
-SCORES_SHARED = HEADS * (2 * D + 16) + HEADS * 4
+SCORES_SHARED = HEADS * (2 * D + 64) + HEADS * 4
 CHOOSE_THREADS = 1024
-CHOOSE_SHARED = 4 * (256 + 64)
+CHOOSE_SHARED = 1312
 
 
 def fits(sizes: IndexSizes, format: Rows) -> bool:

@@ -73,3 +73,13 @@ def warp_max(value: Any) -> Any:
 
 def warp_min(value: Any) -> Any:
     return asm("redux.sync.min.s32 $0, $1, 0xffffffff;", [Int32], [value], volatile=True)
+
+
+def ballot(value: Any) -> Any:
+    """A bit for each lane of the warp whose Int32 is not 0."""
+    return asm(
+        "{ .reg .pred p; setp.ne.s32 p, $1, 0; vote.sync.ballot.b32 $0, p, 0xffffffff; }",
+        [Int32],
+        [value],
+        volatile=True,
+    )
