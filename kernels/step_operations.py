@@ -46,8 +46,8 @@ class Linear:
     ) -> Tensor:
         """x (n, columns) -> (n, rows) float32, in `out` when given.
 
-        ahead: up to two tensors that a later operation reads; a kernel may fetch them into the cache. parts:
-        of one row the result may come as two, to be added up.
+        ahead: what a later operation reads; a kernel may fetch it into the cache, as far as it lies in two
+        runs of memory. parts: of one row the result may come as two, to be added up.
         """
         out = x.new_empty((x.shape[0], self.rows), dtype=torch.float32) if out is None else out
         start = 0
@@ -56,6 +56,10 @@ class Linear:
             out[:, start : start + rows] = part.multiply(x)
             start += rows
         return out
+
+    def first(self, rows: int) -> "Linear":
+        """The first rows, in the same memory; perhaps some more."""
+        return self if len(self.parts) > 1 else Linear([self.parts[0].part(0, rows)])
 
 
 class Grouped:
@@ -95,7 +99,7 @@ class Experts:
         weights: Tensor | None = None,
         add: Tensor | None = None,
         out: Tensor | None = None,
-        ahead: Tensor | None = None,
+        ahead: Sequence[Tensor] = (),
         settled: bool = False,
         parts: bool = False,
     ) -> Tensor:
@@ -155,14 +159,15 @@ class ConnectionWeights:
 class Connection:
     """Everything between two sublayers: the streams out of one, the input of the next.
 
-    adds: whether the sublayer's output may come in two parts, to be added up.
+    adds: whether the sublayer's output may come in two parts, to be added up. ahead: what a call reads of the
+    weights.
     """
 
     adds = False
 
     def __init__(self, weights: ConnectionWeights) -> None:
         self.weights = weights
-        self.fn = weights.fn
+        self.ahead = [weights.fn]
 
     def __call__(
         self,
@@ -244,6 +249,7 @@ class Attention:
         ring: Tensor,
         blocks: Tensor | None = None,
         chosen: Tensor | None = None,
+        settled: bool = False,
     ) -> Tensor:
         """(1, heads * head_dim), in the order of the heads.
 
@@ -251,7 +257,8 @@ class Attention:
         of the position; position: (1,) int64, counting from 0, whose row is in the ring already. ring:
         (window, width) stored rows, that of position p at p % window; blocks: (m, width) stored compressed
         rows, of which the first (position + 1) // ratio are visible, only those in chosen (k,) int64 when
-        given.
+        given. settled: all but query and chosen was there before the operation before this one, which
+        `settles`.
         """
         s = self.sizes
         heads = query.reshape(1, -1, s.head_dim).float()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from dsv4chat.kernels.linear import Stack
-from dsv4chat.kernels.packed import PackedStack
+from dsv4chat.kernels.packed import PackedStack, as_packed_stack
 from dsv4chat.runtime.attention import AttentionWeights
 from dsv4chat.runtime.block import Block
 from dsv4chat.runtime.cache import KVCache
@@ -51,7 +51,7 @@ def _block(block: Block, cache: LayerCache, context: int) -> dict[str, int]:
     return {
         "hyper-connections": _connection(block.attention_connection) + _connection(block.moe_connection),
         "attention: input projections": sum(_stack(stack) for stack in weights.inputs),
-        "attention: query projections": _stack(weights.queries),
+        "attention: query projections": _queries(weights, 1 + _chooses(weights, cache, context)),
         "attention: output projections": weights.wo_a.nbytes + weights.wo_b.nbytes,
         **_rows(weights, cache, context),
         "experts: router": router,
@@ -61,12 +61,14 @@ def _block(block: Block, cache: LayerCache, context: int) -> dict[str, int]:
 
 
 def _rows(weights: AttentionWeights, cache: LayerCache, context: int) -> dict[str, int]:
-    """Rows of the window, chosen or visible blocks, and all index keys."""
+    """Rows of the window, chosen or visible blocks, and all index keys where blocks are chosen."""
     rows = min(context, cache.size)
     keys = 0
     if cache.blocks is not None:
         visible = context // cache.ratio
-        if weights.indexer is not None and cache.keys is not None and visible > weights.indexer.topk:
+        if _chooses(weights, cache, context):
+            assert weights.indexer is not None
+            assert cache.keys is not None
             keys = visible * _row_bytes(cache.keys.stored)
             visible = weights.indexer.topk
         rows += visible
@@ -74,6 +76,16 @@ def _rows(weights: AttentionWeights, cache: LayerCache, context: int) -> dict[st
         "attention: softmax": rows * _row_bytes(cache.ring),
         "attention: indexer": keys,
     }
+
+
+def _chooses(weights: AttentionWeights, cache: LayerCache, context: int) -> bool:
+    """Whether there are more blocks than the indexer lets through."""
+    return weights.indexer is not None and context // cache.ratio > weights.indexer.topk
+
+
+def _queries(weights: AttentionWeights, count: int) -> int:
+    """The matrix of the queries, and with 2 that of the index queries."""
+    return as_packed_stack(weights.queries).select(0, count).nbytes
 
 
 def _row_bytes(rows: Tensor) -> int:

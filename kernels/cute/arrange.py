@@ -9,13 +9,14 @@ codes; each chunk has two block scales, and all four lie together:
 FP8: one float32 a tile, whatever the scales were stored as. Both directions are exact.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from dsv4chat.kernels.codes import e8m0_values
+from dsv4chat.kernels.fp8 import TILE
 from dsv4chat.kernels.packed import Packed
 from dsv4chat.kernels.spread import spread_
 
@@ -83,6 +84,14 @@ class Matrix:
     def nbytes(self) -> int:
         """Bytes a product with all of them reads."""
         return sum(part.nbytes for part in (self.codes, self.scales, self.factors) if part is not None)
+
+    def first(self, rows: int) -> "Matrix":
+        """The first rows, up to a tile's end, of one matrix, in the same memory."""
+        step = TILE if self.format == "fp8" else 1
+        kept = min(self.rows, -(-rows // step) * step)
+        scales = None if self.scales is None else self.scales[: -(-kept // step)]
+        factors = None if self.factors is None else self.factors[:kept]
+        return replace(self, rows=kept, codes=self.codes[:kept], scales=scales, factors=factors)
 
     def kernel(self, family: str) -> str:
         """Name of the kernel for it."""

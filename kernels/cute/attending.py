@@ -15,7 +15,7 @@ ROWS = 64  # that a block takes at a time
 THREADS = 256
 MERGE_THREADS = HEAD_DIM
 MERGE_BYTES = 16 * MERGE_THREADS
-SHARED_BYTES = 90304
+SHARED_BYTES = 98752
 
 
 def fits(sizes: AttentionSizes, rows: Rows) -> bool:
@@ -45,6 +45,7 @@ class Attention:
         ring: Tensor,
         blocks: Tensor | None = None,
         chosen: Tensor | None = None,
+        settled: bool = False,
     ) -> Tensor:
         s, heads = self.sizes, self.sizes.sink.shape[0]
         query = query.float().contiguous()
@@ -61,7 +62,8 @@ class Attention:
             [
                 address(query), address(rotation), address(ring), address(blocks), address(chosen),
                 address(position), address(sums), address(tops), Number(s.window), Number(count),
-                Number(s.ratio), Number(heads), Number(share * ROWS), Real(HEAD_DIM**-0.5), Real(s.norm_eps),
+                Number(s.ratio), Number(heads), Number(share * ROWS), Number(settled),
+                Real(HEAD_DIM**-0.5), Real(s.norm_eps),
             ],
         )  # fmt: skip
         self.machine.launch(

@@ -2,7 +2,8 @@
 
 Rows are `kv_rows.Fp8Rows` of 448 + 64 channels, 584 bytes: 64 bfloat16 (RoPE), 448 E4M3, 7 powers of two.
 They become halves, which hold E4M3 times a power of two exactly down to 2^-24. The query is normalised per
-head and turned here.
+head and turned here. In shared memory a row's 16-byte pieces lie in an order (`piece_at`) in which both ways
+to read them, a piece of two rows by eight lanes and one piece of eight rows, meet all banks.
 """
 
 from typing import Any
@@ -20,22 +21,41 @@ ROW_BYTES = 584
 ROWS = 64  # of a block at a time
 WARPS = 8
 A_WARP = ROWS // WARPS
-PITCH = 2 * D + 16  # bytes from a row to the next in shared memory: all banks for ldmatrix
+HALF = PLAIN // 16  # lanes that take 8 channels of the first half of the plain ones, and 8 of the second
+PITCH = 2 * D  # bytes from a row to the next in shared memory
+LINE_BYTES = 128
 NOWHERE = 1 << 30
 NOTHING = -1.0e30  # a maximum before there is any row: finite, so that differences stay numbers
 
 
-def ask_head(query: Any, head: Any, lane: Any) -> list[Any]:
-    """The words of a head of the query."""
-    source = query + (head * D + lane * 4).to(Int64) * 4
+def piece_at(row: Any, piece: Any) -> Any:
+    """Where a 16-byte piece of a row lies, from the row's beginning."""
+    return (piece ^ (((row & 1) << 2) | ((row >> 1) & 3))) * 16
+
+
+def ask_heads(query: Any, to: Any, warp: Any, lane: Any) -> None:
+    """A warp's two heads of the query on their way into shared memory as they are."""
+    for piece in range(2 * D * 4 // 512):
+        at = warp * (2 * D * 4) + piece * 512 + lane * 16
+        ptx.copy_async_16(to + at, query + at.to(Int64))
+    cute.arch.cp_async_commit_group()
+
+
+def stage_heads(at: Any, turns: Any, warp: Any, lane: Any, scale: Any, eps: Any) -> None:
+    """What `ask_heads` asked for, of all warps, as halves in its place."""
+    cute.arch.cp_async_wait_group(0)
+    cute.arch.sync_warp()
     words = []
-    for part in range(D // 128):
-        words += ptx.load_128(source + part * 512)
-    return words
+    for piece in range(2 * D * 4 // 512):
+        words.append(ptx.shared_load_128(at + warp * (2 * D * 4) + piece * 512 + lane * 16))
+    cute.arch.sync_threads()
+    for i in range(2):
+        own = [word for piece in words[4 * i : 4 * i + 4] for word in piece]
+        _stage_head(own, turns, at, warp * 2 + i, lane, scale, eps)
 
 
-def stage_head(words: Any, turns: Any, to: Any, lane: Any, scale: Any, eps: Any) -> None:
-    """A head of the query: divided by its own RMS, turned, scaled, as halves.
+def _stage_head(words: Any, turns: Any, to: Any, row: Any, lane: Any, scale: Any, eps: Any) -> None:
+    """A head of the query, to be row `row`: divided by its own RMS, turned, scaled, as halves.
 
     The last 64 channels, which turn, are the last part's of lanes 16 to 31.
     """
@@ -55,7 +75,53 @@ def stage_head(words: Any, turns: Any, to: Any, lane: Any, scale: Any, eps: Any)
     for part in range(D // 128):
         four = values[4 * part : 4 * part + 4]
         pairs = [arithmetic.pack_f16(four[0], four[1]), arithmetic.pack_f16(four[2], four[3])]
-        ptx.shared_store_64(to + part * 256 + lane * 8, pairs)
+        at = to + row * PITCH + piece_at(row, part * 16 + (lane >> 1)) + (lane & 1) * 8
+        ptx.shared_store_64(at, pairs)
+
+
+@cute.jit
+def _place(
+    chosen: Int64,
+    start: Int32,
+    last: Int32,
+    window: Int32,
+    shown: Int32,
+    visible: Int32,
+    warp: Int32,
+    lane: Int32,
+):
+    """Of the warp's row lane % 8: slots of the ring, then blocks as -1 - number, by number or by choice, or
+    NOWHERE for a row that is not there, for which one that is gets read.
+    """
+    row = start + warp * A_WARP + (lane & (A_WARP - 1))
+    place = Int32(NOWHERE)
+    if row < window:
+        place = arithmetic.pick(row < shown, row, place)
+    elif row < last:
+        block = row - window
+        if chosen != 0:
+            block = ptx.load_64(chosen + block.to(Int64) * 8)[0]
+        place = arithmetic.pick(block < visible, -1 - block, place)
+    return place
+
+
+@cute.jit
+def prefetch_rows(
+    ring: Int64,
+    blocks: Int64,
+    chosen: Int64,
+    start: Int32,
+    last: Int32,
+    window: Int32,
+    shown: Int32,
+    visible: Int32,
+    warp: Int32,
+    lane: Int32,
+):
+    """What `ask_rows` will ask for, on its way into L2."""
+    row_at = _row_at(ring, blocks, _place(chosen, start, last, window, shown, visible, warp, lane))
+    for at in cutlass.range_constexpr(0, ROW_BYTES, 4 * LINE_BYTES):
+        ptx.prefetch(row_at + cutlass.min(at + (lane >> 3) * LINE_BYTES, ROW_BYTES - 1).to(Int64))
 
 
 @cute.jit
@@ -75,37 +141,25 @@ def ask_rows(
     warp: Int32,
     lane: Int32,
 ):
-    """Ask for the warp's eight of the next ROWS rows: slots of the ring, then blocks, by number or by choice.
-
-    A lane finds the place of row lane % 8: a slot, a block as -1 - its number, or NOWHERE for a row that is
-    not there, for which one that is gets read.
-    """
-    row = start + warp * A_WARP + (lane & (A_WARP - 1))
-    place = Int32(NOWHERE)
-    if row < window:
-        place = arithmetic.pick(row < shown, row, place)
-    elif row < last:
-        block = row - window
-        if chosen != 0:
-            block = ptx.load_64(chosen + block.to(Int64) * 8)[0]
-        place = arithmetic.pick(block < visible, -1 - block, place)
+    """Ask for the warp's eight of the next ROWS rows. A lane has the place of row lane % 8."""
+    place = _place(chosen, start, last, window, shown, visible, warp, lane)
     places[0] = place
-    own = ptx.load_64(_row_at(ring, blocks, place) + (2 * ROPE + PLAIN))
+    own = ptx.load_64_past_l1(_row_at(ring, blocks, place) + (2 * ROPE + PLAIN))
     powers[0] = own[0]
     powers[1] = own[1]
-    piece = cutlass.min(lane, PLAIN // 16 - 1)
+    piece = cutlass.min(lane, HALF - 1)
     for i in cutlass.range_constexpr(A_WARP):
         source = _row_at(ring, blocks, cute.arch.shuffle_sync(place, i)) + 2 * ROPE
-        at = source + (piece * 16).to(Int64)
+        at = source + (piece * 8).to(Int64)
         for half in cutlass.range_constexpr(2):
-            two = ptx.load_64(at + half * 8)
+            two = ptx.load_64_past_l1(at + half * (HALF * 8))
             plain[4 * i + 2 * half] = two[0]
             plain[4 * i + 2 * half + 1] = two[1]
     for i in cutlass.range_constexpr(2):
         from_ = cute.arch.shuffle_sync(place, (lane >> 3) + 4 * i)
         source = _row_at(ring, blocks, from_) + ((lane & 7) * 16).to(Int64)
         for half in cutlass.range_constexpr(2):
-            two = ptx.load_64(source + half * 8)
+            two = ptx.load_64_past_l1(source + half * 8)
             turned[4 * i + 2 * half] = two[0]
             turned[4 * i + 2 * half + 1] = two[1]
 
@@ -138,21 +192,21 @@ def stage_rows(
     for i in cutlass.range_constexpr(A_WARP):
         there = cute.arch.shuffle_sync(place, i) != NOWHERE
         low, high = (cute.arch.shuffle_sync(powers[half], i) for half in range(2))
-        factor = arithmetic.power_of_two_f16(
-            (arithmetic.pick(lane < 16, low, high) >> ((lane >> 2) & 3) * 8) & 255
-        )
-        pairs = []
-        for word in cutlass.range_constexpr(4):
-            pairs += arithmetic.e4m3_pairs(plain[4 * i + word])
-        pairs = [arithmetic.pick(there, arithmetic.multiply_f16(pair, factor), zero) for pair in pairs]
-        if lane < PLAIN // 16:
-            for half in cutlass.range_constexpr(2):
-                ptx.shared_store_128(
-                    to + (first + i) * PITCH + lane * 32 + half * 16, pairs[4 * half : 4 * half + 4]
-                )
+        for half in cutlass.range_constexpr(2):
+            piece = lane + HALF * half
+            group = piece >> 3  # of 64 channels, which have a power in common
+            byte = (arithmetic.pick(group < 4, low, high) >> (group & 3) * 8) & 255
+            factor = arithmetic.power_of_two_f16(byte)
+            pairs = []
+            for word in cutlass.range_constexpr(2):
+                pairs += arithmetic.e4m3_pairs(plain[4 * i + 2 * half + word])
+            pairs = [arithmetic.pick(there, arithmetic.multiply_f16(pair, factor), zero) for pair in pairs]
+            if lane < HALF:
+                ptx.shared_store_128(to + (first + i) * PITCH + piece_at(i, piece), pairs)
     for i in cutlass.range_constexpr(2):
         row = (lane >> 3) + 4 * i
         there = cute.arch.shuffle_sync(place, row) != NOWHERE
         pairs = [arithmetic.pack_f16(*arithmetic.unpack_bf16(turned[4 * i + word])) for word in range(4)]
         pairs = [arithmetic.pick(there, pair, zero) for pair in pairs]
-        ptx.shared_store_128(to + (first + row) * PITCH + PLAIN * 2 + (lane & 7) * 16, pairs)
+        at = to + (first + row) * PITCH + piece_at(row, PLAIN // 8 + (lane & 7))
+        ptx.shared_store_128(at, pairs)

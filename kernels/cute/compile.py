@@ -69,9 +69,9 @@ def _entry(name: str) -> tuple[Any, list[Any]]:
     hosts: dict[str, tuple[Callable[..., Any], int, int, int]] = {
         "linear": (linear_kernel.linear, 9, 15, 0),
         "gate_up": (gate_up_kernel.gate_up, 9, 12, 1),
-        "down": (down_kernel.down, 10, 10, 0),
+        "down": (down_kernel.down, 11, 11, 0),
         "connection": (connection_kernel.connection, 12, 4, 2),
-        "attention_partial": (attention_kernel.partial, 8, 5, 2),
+        "attention_partial": (attention_kernel.partial, 8, 6, 2),
         "attention_merge": (attention_merge_kernel.merge, 5, 2, 0),
         "router": (router_kernel.router, 6, 2, 1),
         "rows": (rows_kernel.rows, 25, 3, 1),

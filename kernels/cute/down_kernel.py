@@ -45,6 +45,7 @@ def _down_kernel(
     codes_expert: Int64,
     scales_expert: Int64,
     ahead: Int64,
+    also_ahead: Int64,
     picks: Int32,
     d: Int32,
     k: Int32,
@@ -54,6 +55,7 @@ def _down_kernel(
     add_stride: Int32,
     pick_factor: Int32,
     ahead_lines: Int32,
+    also_lines: Int32,
     settled: Int32,
 ):
     _, token, _ = cute.arch.block_idx()
@@ -106,7 +108,9 @@ def _down_kernel(
             activations.stage(fmt, source, Int32(1), k, picks, k, x_shared, x_row_bytes, units)
         block, _, _ = cute.arch.block_idx()
         blocks, tokens, _ = cute.arch.grid_dim()
-        gemv.prefetch(ahead, ahead_lines, token * blocks + block, tokens * blocks)
+        worker, workers = token * blocks + block, tokens * blocks
+        gemv.prefetch(ahead, ahead_lines, worker, workers)
+        gemv.prefetch(also_ahead, also_lines, worker, workers)
         cute.arch.sync_threads()
 
     def factor(unit: Any) -> Any:

@@ -1,5 +1,7 @@
 """The experts of a decode step on the CuTe DSL kernels: `step_operations.Experts`, at the speed of memory."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -15,7 +17,7 @@ from dsv4chat.kernels.cute.products import (
     THREADS,
     ZEROS_BYTES,
     launch_linear,
-    prefetch_lines,
+    prefetched,
     shared_bytes,
 )
 from dsv4chat.kernels.cute.sharing import WARPS, Portions, split
@@ -44,7 +46,7 @@ class Experts:
         weights: Tensor | None = None,
         add: Tensor | None = None,
         out: Tensor | None = None,
-        ahead: Tensor | None = None,
+        ahead: Sequence[Tensor] = (),
         settled: bool = False,
         parts: bool = False,
     ) -> Tensor:
@@ -72,13 +74,14 @@ class Experts:
         if out is None:
             out = x.new_empty((2 if share.cut else n, matrix.rows), dtype=torch.float32)
         add_stride = matrix.rows if add is not None and add.shape[0] > n else 0
+        addresses, lines = prefetched(ahead)
         arguments = [
             address(hidden), address(out), address(add), address(ids),
             address(matrix.codes), address(matrix.scales), address(self.down_factors),
-            Address(matrix.codes_bytes), Address(matrix.scales_bytes), address(ahead),
+            Address(matrix.codes_bytes), Address(matrix.scales_bytes), *addresses,
             Number(picks), Number(matrix.rows), Number(matrix.columns), *share.numbers, Number(share.cut),
             Number(add_stride), Number(-(-(1 << PICK_BITS) // matrix.units)),
-            Number(0 if ahead is None else prefetch_lines(ahead)), Number(settled),
+            *lines, Number(settled),
         ]  # fmt: skip
         self.machine.launch(matrix.kernel("down"), (share.blocks, n), THREADS, shared, arguments)
         return out

@@ -63,6 +63,15 @@ class Linear:
             start += part.rows
         return out
 
+    def first(self, rows: int) -> "Linear":
+        """The first rows, in the same memory; perhaps some more."""
+        kept, covered = [], 0
+        for part in self.parts:
+            if covered < rows:
+                kept.append(part.first(rows - covered))
+                covered += part.rows
+        return Linear(self.machine, kept)
+
 
 class Grouped:
     """`step_operations.Grouped`: one launch, a slot a group."""
@@ -80,18 +89,17 @@ class Grouped:
         return out
 
 
-def prefetch_lines(tensor: Tensor) -> int:
-    """Lines of L2 to prefetch."""
-    return min(tensor.nbytes, MOST_AHEAD) // LINE_BYTES
-
-
 def prefetched(tensors: Sequence[Tensor]) -> tuple[list[Address], list[Number]]:
-    """Where two tensors begin, and how many lines of each to prefetch."""
-    none = 2 - len(tensors)
-    return (
-        [address(tensor) for tensor in tensors] + [Address(0)] * none,
-        [Number(prefetch_lines(tensor)) for tensor in tensors] + [Number(0)] * none,
-    )
+    """Where what is to be prefetched begins, and how many lines of it: two runs, neighbours count as one."""
+    runs: list[tuple[int, int]] = []
+    for tensor in tensors:
+        start, size = tensor.data_ptr(), min(tensor.nbytes, MOST_AHEAD)
+        if runs and runs[-1][1] == start:
+            runs[-1] = (runs[-1][0], start + size)
+        else:
+            runs.append((start, start + size))
+    runs = (runs + [(0, 0)] * 2)[:2]
+    return [Address(start) for start, _ in runs], [Number(-(-(b - a) // LINE_BYTES)) for a, b in runs]
 
 
 def portions(machine: Machine, matrix: Matrix, slots: int = 1, cut: bool = False) -> Portions:

@@ -52,6 +52,16 @@ def load_128(address: Any) -> Any:
     return asm("ld.global.v4.b32 {$0, $1, $2, $3}, [$4];", [Int32] * 4, [address], volatile=True)
 
 
+def load_128_past_l1(address: Any) -> Any:
+    """Four words that may be younger than this kernel's L1: read before it waits."""
+    return asm("ld.global.cg.v4.b32 {$0, $1, $2, $3}, [$4];", [Int32] * 4, [address], volatile=True)
+
+
+def load_64_past_l1(address: Any) -> Any:
+    """See `load_128_past_l1`."""
+    return asm("ld.global.cg.v2.b32 {$0, $1}, [$2];", [Int32] * 2, [address], volatile=True)
+
+
 def load_64(address: Any) -> Any:
     return asm("ld.global.v2.b32 {$0, $1}, [$2];", [Int32] * 2, [address], volatile=True)
 
@@ -84,10 +94,10 @@ def load_u8(address: Any) -> Any:
 
 
 def load_bf16_if(address: Any, wanted: Any) -> Any:
-    """One bfloat16 as Float32, or 0 unless `wanted`."""
+    """One bfloat16 as Float32, or 0 unless `wanted`; past L1, as `load_128_past_l1`."""
     return asm(
         "{ .reg .pred p; .reg .b16 h, z; setp.ne.b32 p, $2, 0; mov.b16 z, 0; mov.b16 h, 0;\n"
-        "@p ld.global.b16 h, [$1]; mov.b32 $0, {z, h}; }",
+        "@p ld.global.cg.b16 h, [$1]; mov.b32 $0, {z, h}; }",
         [Float32],
         [address, wanted],
         volatile=True,

@@ -23,6 +23,7 @@ from dsv4chat.kernels.cute.stored_rows import KEY, KEY_BYTES, ROPE, ROW_BYTES, D
 THREADS = 512
 WARPS = THREADS // 32
 SHARED_BYTES = 4 * (2 * WARPS + KEY)
+LINE_BYTES = 128
 
 
 def _turned(value: Any, channel: Any, first: int, last: int, rotation: Any) -> Any:
@@ -158,6 +159,36 @@ def _compress(
             store_key(x, tid, stored + block * KEY_BYTES, shared + 8 * WARPS)
 
 
+@cute.jit
+def _prefetch(start: Int64, size: Int32, tid: Int32):
+    for at in cutlass.range(tid * LINE_BYTES, size, THREADS * LINE_BYTES, unroll=1):
+        ptx.prefetch(start + at.to(Int64))
+
+
+@cute.jit
+def _prefetch_compressor(
+    ape: Int64,
+    norm: Int64,
+    open_rows: Int64,
+    previous: Int64,
+    position: Int64,
+    ratio: Int32,
+    d: cutlass.Constexpr,
+    tid: Int32,
+):
+    """What `_compress` reads with every token; of short blocks, which have overlap, all."""
+    _prefetch(norm, Int32(d * 4), tid)
+    if previous != 0:
+        size = ratio * (2 * d * 4)
+        _prefetch(ape, size, tid)
+        _prefetch(open_rows, 2 * size, tid)
+        _prefetch(previous, size, tid)
+    else:
+        # A position that is about to change costs no more than the wrong row.
+        slot = ptx.load_shared_by_all(position) % ratio
+        _prefetch(ape + (slot * d).to(Int64) * 4, Int32(d * 4), tid)
+
+
 @cute.kernel
 def _kernel(
     kv: Int64,
@@ -194,6 +225,15 @@ def _kernel(
     role, _, _ = cute.arch.block_idx()
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
     cute.arch.griddepcontrol_launch_dependents()
+    # What lies in memory since the last token is on its way into L2 meanwhile.
+    if role == 0:
+        _prefetch(norm, Int32(D * 4), tid)
+    elif role == 1:
+        _prefetch(low_norm, low_count * 4, tid)
+    elif role == 2:
+        _prefetch_compressor(block_ape, block_norm, block_open, block_previous, position, ratio, D, tid)
+    else:
+        _prefetch_compressor(key_ape, key_norm, key_open, key_previous, position, ratio, KEY, tid)
     cute.arch.griddepcontrol_wait()
     place = ptx.load_64(position)[0]
     going = ptx.load_u8(alive)

@@ -1,4 +1,4 @@
-"""Single instructions that the lanes of a warp, or the blocks of a cluster, carry out together."""
+"""Single instructions that the lanes of a warp carry out together."""
 
 from typing import Any
 
@@ -15,55 +15,6 @@ def lanes_like_this(value: Any) -> Any:
 def publish() -> None:
     """What this thread wrote is there for all that the GPU does after it."""
     asm("fence.acq_rel.gpu;", [], [], volatile=True)
-
-
-def cluster_arrive() -> None:
-    """Of a cluster's barrier; what was written before it is seen after `cluster_wait`."""
-    asm("barrier.cluster.arrive.release.aligned;", [], [], volatile=True)
-
-
-def cluster_wait() -> None:
-    asm("barrier.cluster.wait.acquire.aligned;", [], [], volatile=True)
-
-
-def expect_bytes(barrier: Any, count: int) -> None:
-    """Begin a barrier (8 bytes of shared memory) that opens when `count` bytes came by `send_f32`.
-
-    By one thread, before the cluster's barrier.
-    """
-    asm(
-        "mbarrier.init.shared.b64 [$0], 1; fence.mbarrier_init.release.cluster;\n"
-        f"{{ .reg .b64 state; mbarrier.arrive.expect_tx.shared.b64 state, [$0], {count}; }}",
-        [],
-        [barrier],
-        volatile=True,
-    )
-
-
-def await_bytes(barrier: Any) -> None:
-    """Wait until a barrier of `expect_bytes` opens; what was sent is there then."""
-    asm(
-        "{ .reg .pred p;\n"
-        "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [$0], 0;\n"
-        "@!p bra again; }",
-        [],
-        [barrier],
-        volatile=True,
-    )
-
-
-def send_f32(address: Any, block: Any, value: Any, barrier: Any) -> None:
-    """A Float32 to the place `address` has in the shared memory of a block of the cluster; its barrier counts
-    the bytes.
-    """
-    asm(
-        "{ .reg .b32 to, at; mapa.shared::cluster.u32 to, $0, $1; mapa.shared::cluster.u32 at, $3, $1;\n"
-        ".reg .b32 v; mov.b32 v, $2;\n"
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [to], v, [at]; }",
-        [],
-        [address, block, value, barrier],
-        volatile=True,
-    )
 
 
 def warp_max(value: Any) -> Any:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from dsv4chat.kernels.cute.operations import Attention as Attend
 from dsv4chat.kernels.cute.operations import CacheRows, Index, Operations
-from dsv4chat.kernels.packed import as_packed
+from dsv4chat.kernels.packed import as_packed, as_packed_stack
 from dsv4chat.kernels.step_index import IndexSizes
 from dsv4chat.kernels.step_operations import AttentionSizes
 from dsv4chat.kernels.step_rows import BlockWeights, OpenRows, RowWeights
@@ -17,6 +17,8 @@ from dsv4chat.runtime.gpu.projections import Projections
 from dsv4chat.runtime.gpu.sections import Sections
 from dsv4chat.runtime.layer_cache import BlockRows, LayerCache, OpenBlock
 
+MOST_AHEAD = 1 << 20  # bytes of blocks
+
 
 class StepAttention:
     """One layer's attention."""
@@ -26,7 +28,10 @@ class StepAttention:
         self.config, self.weights = config, weights
         self.kind, self.ratio = source.kind, source.ratio
         self.inputs = Projections(operations, weights.inputs)
-        self.queries = Projections(operations, [weights.queries])
+        stack = as_packed_stack(weights.queries)
+        self._low_type, self._query_rows = stack.dtype, stack.sizes[0]
+        self.queries = operations.linear(stack.parts)
+        self.queries_alone = self.queries.first(self._query_rows)
         self.wo_a = operations.grouped(as_packed(weights.wo_a).split(config.o_groups))
         self.wo_b = operations.linear([as_packed(weights.wo_b)])
         self._operations = operations
@@ -69,18 +74,25 @@ class StepAttention:
         key = None
         if self.weights.indexer is not None:
             key = _open(next(inputs), next(inputs), cache.open_key, cache.keys)
-        low = rows(moment, low, kv, cache.ring, cache.values, block, key)
+        low = rows(moment, low, kv, cache.ring, cache.values, block, key).to(self._low_type)
         sections.end("attention: cache rows")
-        query, *index_query = self.queries(low)
-        sections.end("attention: query projections")
         count = now.rows(self.ratio) if self.ratio else 0
-        chosen = None
-        if index is not None and cache.keys is not None and count > index.sizes.picks:
-            keys = cache.keys.stored[:count]
-            chosen = index(index_query[0], next(inputs), moment.rotation, now.position, keys)
-        sections.end("attention: indexer")
         blocks = None if cache.blocks is None or count == 0 else cache.blocks.stored[:count]
-        out = attend(query, moment.rotation, now.position, cache.ring, blocks, chosen)
+        chosen = None
+        if index is None or cache.keys is None or blocks is None or count <= index.sizes.picks:
+            query = self.queries_alone(low, settle=True)[:, : self._query_rows]
+            sections.end("attention: query projections")
+        else:
+            # Nobody knows yet which blocks will be read: all of them, while they are few.
+            few = [blocks] if blocks.nbytes <= MOST_AHEAD else []
+            both = self.queries(low, settle=True, ahead=few)
+            query, index_query = both[:, : self._query_rows], both[:, self._query_rows :]
+            sections.end("attention: query projections")
+            keys = cache.keys.stored[:count]
+            chosen = index(index_query, next(inputs), moment.rotation, now.position, keys)
+            sections.end("attention: indexer")
+        settled = self.queries.settles
+        out = attend(query, moment.rotation, now.position, cache.ring, blocks, chosen, settled)
         sections.end("attention: softmax")
         low = self.wo_a(self._input(out, x), halves=self.wo_b.takes_halves)
         result = self.wo_b(self._input(low, x), ahead=ahead, settle=True, parts=parts)

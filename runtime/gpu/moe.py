@@ -1,5 +1,7 @@
 """One layer's mixture of experts for one token: `runtime.moe` in static shapes, the choice on the device."""
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from dsv4chat.kernels.cute.operations import Operations
@@ -32,7 +34,7 @@ class StepMoE:
         self.choosing = operations.choice_and_shared(self.choice, self.shared)
 
     def forward(
-        self, x: Tensor, now: Now, sections: Sections, ahead: Tensor | None = None, parts: bool = False
+        self, x: Tensor, now: Now, sections: Sections, ahead: Sequence[Tensor] = (), parts: bool = False
     ) -> Tensor:
         """x (1, hidden), normalised -> (1, hidden) float32; with parts perhaps two. ahead: what
         is read after it.

@@ -9,7 +9,7 @@ The formulae are those of `runtime.model`; every function here runs on any devic
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.cute.operations import Operations
+from dsv4chat.kernels.cute.operations import Connection, Operations
 from dsv4chat.kernels.step_operations import ConnectionWeights
 from dsv4chat.kernels.step_start import StartWeights
 from dsv4chat.runtime.block import Block
@@ -32,11 +32,11 @@ class StepLayer:
 
     def __init__(self, block: Block, operations: Operations) -> None:
         config = block.config
-        into_attention = weights_of(block.attention_connection, block.attention_norm, config)
-        into_moe = weights_of(block.moe_connection, block.moe_norm, config)
-        self.into_attention = operations.connection(into_attention)
+        self.into_attention = _connection(
+            block.attention_connection, block.attention_norm, config, operations
+        )
         self.attention = StepAttention(block.attention, operations)
-        self.into_moe = operations.connection(into_moe)
+        self.into_moe = _connection(block.moe_connection, block.moe_norm, config, operations)
         self.moe = StepMoE(block.moe, operations)
 
 
@@ -57,7 +57,7 @@ class DecodeStep:
             )
         )
         self.layers = [StepLayer(block, operations) for block in model.layers]
-        self.into_head = operations.connection(weights_of(model.head_connection, model.norm, model.config))
+        self.into_head = _connection(model.head_connection, model.norm, model.config, operations)
         self.lm_head = Projections(operations, [model.lm_head])
         self.sampling = operations.sampling(model.config.vocab_size)
 
@@ -85,13 +85,13 @@ class DecodeStep:
             settled = number > 0 and self.layers[number - 1].moe.routed.settles
             streams, x, gates = layer.into_attention(streams, out, gates, peak, settled)
             sections.end("hyper-connections")
-            out = layer.attention.forward(
-                x, layer_cache, now, sections, [layer.into_moe.fn], layer.into_moe.adds
-            )
+            ahead = _read_by(layer.into_moe, streams, gates)
+            out = layer.attention.forward(x, layer_cache, now, sections, ahead, layer.into_moe.adds)
             streams, x, gates = layer.into_moe(streams, out, gates, settled=layer.attention.wo_b.settles)
             sections.end("hyper-connections")
             following = self.layers[number + 1].into_attention if number + 1 < count else self.into_head
-            out = layer.moe.forward(x, now, sections, following.fn, following.adds)
+            ahead = _read_by(following, streams, gates)
+            out = layer.moe.forward(x, now, sections, ahead, following.adds)
         peak = residual[-1:] if peaks else None
         _, x, _ = self.into_head(streams, out, gates, peak, self.layers[-1].moe.routed.settles)
         (logits,) = self.lm_head(x)
@@ -158,14 +158,23 @@ class DecodeStep:
         state.advance(chosen, outcome == CHOSEN)
 
 
-def weights_of(connection: HyperConnection, norm: Tensor, config: ModelConfig) -> ConnectionWeights:
-    """A hyper-connection and the norm behind it, for the operations."""
-    return ConnectionWeights(
-        connection.fn,
-        connection.scale,
-        connection.base,
-        norm,
-        config.norm_eps,
-        config.hc_eps,
-        config.sinkhorn_rounds,
+def _read_by(connection: Connection, streams: Tensor, gates: Tensor | None) -> list[Tensor]:
+    """What a passage reads beside the sublayer's output."""
+    return [*connection.ahead, streams, *([] if gates is None else [gates])]
+
+
+def _connection(
+    source: HyperConnection, norm: Tensor, config: ModelConfig, operations: Operations
+) -> Connection:
+    """A hyper-connection and the norm behind it."""
+    return operations.connection(
+        ConnectionWeights(
+            source.fn,
+            source.scale,
+            source.base,
+            norm,
+            config.norm_eps,
+            config.hc_eps,
+            config.sinkhorn_rounds,
+        )
     )

@@ -57,6 +57,17 @@ def test_matrices_of_one_input_stand_one_below_the_other(format, rows):
 
 
 @pytest.mark.parametrize("format", FORMATS)
+def test_the_first_rows_alone_are_the_first_of_the_results(format):
+    packed, exact = stored(format, 256, 128)
+    x = torch.randn(1, 128)
+    out = step.Linear([packed]).first(128)(x)
+    assert out.shape == (1, 128)
+    close(out, x.double() @ exact[:128].T)
+    below, _ = stored("bfloat16", 7, 128)
+    close(step.Linear([packed, below]).first(256)(x)[:, :256], x.double() @ exact.T)
+
+
+@pytest.mark.parametrize("format", FORMATS)
 def test_each_group_takes_its_own_part_of_the_input(format):
     packed, values = stack(format, 3, 16, 32)
     x = torch.randn(2, 3 * 32)

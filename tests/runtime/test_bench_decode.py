@@ -79,6 +79,20 @@ def test_a_step_counts_every_weight_it_reads_once(mix: str) -> None:
     assert counted.head == pytest.approx(source.nbytes("head.weight"), rel=0.01)
 
 
+def test_index_queries_count_only_where_there_is_something_to_choose() -> None:
+    source = random_source("random:demo", CPU, 4)
+    model = Model.load(source, CPU, torch.float32, loader=PackedLoader)
+    topk = source.config.index_topk
+    read = []
+    for context in (4 * topk, 4 * (topk + 1)):
+        counted = step_bytes(model, KVCache(source.config, "fp8", context, CPU), context)
+        read.append(counted.by_operation["attention: query projections"])
+    matrices = [name for name in required_shapes(source.config) if name.endswith("indexer.wq_b.weight")]
+    assert matrices
+    expected = sum(source.nbytes(name) for name in matrices)
+    assert read[1] - read[0] == pytest.approx(expected, rel=0.05)
+
+
 def test_the_benchmark_runs_without_a_gpu() -> None:
     result = bench_decode("demo", layers=3, context=60, tokens=4, device="cpu", against=True)
     assert (result.layers, result.kernels, result.launches) == (3, "torch", 0)

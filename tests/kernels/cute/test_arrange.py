@@ -5,6 +5,7 @@ import torch
 
 from dsv4chat.kernels.codes import E2M1_VALUES
 from dsv4chat.kernels.cute.arrange import linear_scales, matrix, quad_scales
+from dsv4chat.kernels.cute.products import prefetched
 from dsv4chat.kernels.fp8 import FP8Weight
 from dsv4chat.kernels.mxfp4 import MXFP4Weight
 from dsv4chat.kernels.nvfp4 import NVFP4Weight
@@ -47,6 +48,39 @@ def test_codes_are_copied_only_to_change_their_order():
     changed = packed.in_spread_order()
     assert torch.equal(copy.codes, changed.codes)
     assert matrix(changed, spread=True).codes.data_ptr() == changed.codes.data_ptr()
+
+
+@pytest.mark.parametrize("quantise", [NVFP4Weight.quantize, FP8Weight.quantize, torch.Tensor.bfloat16])
+def test_the_first_rows_of_a_matrix_are_what_its_upper_part_would_be_in_the_same_memory(quantise):
+    above, below = torch.randn(256, 512), torch.randn(128, 512) * 5
+    (both,), (alone,) = pack([quantise(above), quantise(below)]), pack([quantise(above)])
+    whole = matrix(both)
+    first, expected = whole.first(256), matrix(alone)
+    assert (first.rows, first.columns, first.format) == (256, 512, expected.format)
+    assert first.codes.data_ptr() == whole.codes.data_ptr()
+    for part in ("codes", "scales", "factors"):
+        mine, other = getattr(first, part), getattr(expected, part)
+        assert (mine is None) == (other is None), part
+        if mine is not None:
+            raw, wanted = (t.view(torch.uint8) if t.element_size() == 1 else t for t in (mine, other))
+            assert torch.equal(raw, wanted), part
+
+
+def test_the_first_rows_of_fp8_end_with_a_tile():
+    whole = matrix(pack([FP8Weight.quantize(torch.randn(300, 128))])[0])
+    assert [whole.first(rows).rows for rows in (1, 128, 129, 299)] == [128, 128, 256, 300]
+    assert [len(whole.first(rows).scales) for rows in (1, 128, 129, 299)] == [1, 1, 2, 3]
+
+
+def test_what_is_fetched_ahead_is_two_runs_of_memory_and_neighbours_are_one():
+    room, other, third = torch.zeros(1024), torch.zeros(40), torch.zeros(8)
+    upper, lower = room[:1000], room[1000:]
+    addresses, lines = prefetched([upper, lower, other, third])
+    assert [address.value for address in addresses] == [room.data_ptr(), other.data_ptr()]
+    assert [number.value for number in lines] == [1024 * 4 // 128, 2]  # 160 bytes are two lines
+    addresses, lines = prefetched([])
+    assert [address.value or 0 for address in addresses] == [0, 0]
+    assert [number.value for number in lines] == [0, 0]
 
 
 def test_tile_scales_become_float32_factors():
