@@ -88,8 +88,10 @@ def _decoded(word: Any, power: Any) -> Any:
 
 @cute.jit
 def _ask_key(words: cute.Tensor, keys: Int64, number: Int32, visible: Int32, t: Int32):
-    """Ask for a key's 32 channels of group t, and their power of two; beyond the last key for the last."""
-    key = keys + cutlass.min(number, visible - 1).to(Int64) * KEY_BYTES
+    """Ask for a key's 32 channels of group t, and their power of two; beyond the last visible key for the
+    last, and where none is visible for the first, which is there all the same.
+    """
+    key = keys + cutlass.max(cutlass.min(number, visible - 1), 0).to(Int64) * KEY_BYTES
     for i in cutlass.range_constexpr(4):
         words[i] = ptx.load_32(key + (t * 16 + 4 * i).to(Int64))
     words[4] = ptx.load_u8(key + (D // 2 + t).to(Int64))

@@ -139,6 +139,7 @@ def test_a_step_that_is_not_alive_leaves_the_block_before(cute: Operations, devi
         (40, 25, 16),
         (40, 16, 16),
         (40, 3, 16),
+        (40, 0, 16),
         (1024, 1000, 512),
         (1024, 1024, 512),
         (9000, 8765, 1024),
