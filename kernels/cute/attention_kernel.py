@@ -101,7 +101,7 @@ def _partial_kernel(
     where = (ring, blocks, chosen)
     seen = (last, window, shown, visible, warp, lane)
     pair = (cutlass.max(lane - 16, 0) * 2).to(Int64)
-    turns = [arithmetic.bits_to_f32(word) for word in ptx.load_128(rotation + pair * 8)]
+    turns = [arithmetic.bits_to_f32(word) for word in ptx.load_128_past_l1(rotation + pair * 8)]
     if tid < HEADS:
         ptx.shared_store_f32(tops_at + tid * 4, Float32(NOTHING))
         ptx.shared_store_f32(tops_at + (HEADS + tid) * 4, Float32(0.0))

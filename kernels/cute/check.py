@@ -47,7 +47,8 @@ def check(machine: Machine, quick: bool = False) -> Iterator[Checked]:
     yield check_products.extremes(machine)
     for position in (3, 1000) if quick else (0, 3, 127, 128, 1000, 5000):
         for heads, ratio, picks in ((16, 0, 0), (64, 128, 0), (128, 4, 0), (64, 4, 100)):
-            yield check_others.attention(machine, position, heads, ratio, picks)
+            for settled in (False, True):
+                yield check_others.attention(machine, position, heads, ratio, picks, settled)
     for experts in (6, 64, 256, 384):
         yield from check_others.routers(machine, experts, 3)
     for d in (64, 4096, 7168) if not quick else (256,):

@@ -90,7 +90,7 @@ def _highest(row: Tensor, k: int) -> Tensor:
     return row.sort(descending=True, stable=True).indices[:k]
 
 
-def attention(machine: Machine, position: int, heads: int, ratio: int, picks: int) -> Checked:
+def attention(machine: Machine, position: int, heads: int, ratio: int, picks: int, settled: bool) -> Checked:
     """Against float64 over the same stored rows; rows that must not be seen hold NaN."""
     device, window, d = machine.device, 128, 512
     rows = Fp8Rows(d, 64)
@@ -107,7 +107,8 @@ def attention(machine: Machine, position: int, heads: int, ratio: int, picks: in
     sizes = AttentionSizes(sink, d, window, ratio, 1e-6)
     at = torch.tensor([position], device=device)
     used = blocks if ratio else None
-    out = attending.Attention(machine, sizes)(query, table, at, ring, used, chosen)
+    torch.cuda.synchronize(device)
+    out = attending.Attention(machine, sizes)(query, table, at, ring, used, chosen, settled)
     seen = [rows.load(ring[: position + 1])]
     if ratio:
         seen.append(rows.load(blocks[:visible] if chosen is None else blocks[chosen[chosen < visible]]))
@@ -116,7 +117,7 @@ def attention(machine: Machine, position: int, heads: int, ratio: int, picks: in
     q = _turned(q * (q.square().mean(1, keepdim=True) + 1e-6).rsqrt(), table)
     scores = torch.cat([q @ keys.T * d**-0.5, sink.double()[:, None]], 1)
     expected = _turned(torch.softmax(scores, 1)[:, :-1] @ keys, table.conj())
-    what = f"position {position}, {heads} heads, ratio {ratio}, {picks or 'all'}"
+    what = f"position {position}, {heads} heads, ratio {ratio}, {picks or 'all'}{', settled' * settled}"
     return Checked("attention_partial", what, relative_error(out, expected.view(1, -1)), 2e-3)
 
 

@@ -115,9 +115,11 @@ def _kernel(
     own_f = (token.to(Int64) * wide + column) * 4
     f = ptx.load_f32_if(output + own_f, (inside & (output != 0)).to(Int32))
     f = f + ptx.load_f32_if(second + own_f, (inside & (second != 0)).to(Int32))
-    # Only now may the next kernels ask for their weights: all of this would queue behind them.
-    barriers.await_bytes(shared + FN_BARRIER)
-    cute.arch.griddepcontrol_launch_dependents()
+    if warp == 0:
+        # The warp that began the barrier waits for all. Only now may the next kernels ask for their weights:
+        # all of this would queue behind them.
+        barriers.await_bytes(shared + FN_BARRIER)
+        cute.arch.griddepcontrol_launch_dependents()
     cute.arch.sync_threads()
     if inside & (output != 0):
         g = []

@@ -90,7 +90,9 @@ class Grouped:
 
 
 def prefetched(tensors: Sequence[Tensor]) -> tuple[list[Address], list[Number]]:
-    """Where what is to be prefetched begins, and how many lines of it: two runs, neighbours count as one."""
+    """Where what is to be prefetched begins, and how many lines of it: two runs, neighbours count as one.
+    What lies beyond them is left.
+    """
     runs: list[tuple[int, int]] = []
     for tensor in tensors:
         start, size = tensor.data_ptr(), min(tensor.nbytes, MOST_AHEAD)
@@ -128,7 +130,7 @@ def launch_linear(
     ahead: Sequence[Tensor] = (),
     settle: bool = False,
 ) -> None:
-    """out (n, slots * rows), unit stride along a row; x (n, slots * columns); ahead: up to two tensors. With
+    """out (n, slots * rows), unit stride along a row; x (n, slots * columns); ahead: as in `prefetched`. With
     one row of x, out may be the two rows of `launch_in_parts`.
     """
     addresses, lines = prefetched(ahead)

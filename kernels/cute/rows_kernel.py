@@ -176,7 +176,7 @@ def _prefetch_compressor(
     d: cutlass.Constexpr,
     tid: Int32,
 ):
-    """What `_compress` reads with every token; of short blocks, which have overlap, all."""
+    """What `_compress` reads with every token, and the norm; of short blocks, which have overlap, all."""
     _prefetch(norm, Int32(d * 4), tid)
     if previous != 0:
         size = ratio * (2 * d * 4)

@@ -34,7 +34,7 @@ def sinkhorn(gates: Int64, to: Int32, eps: Float32, rounds: Int32, lane: Int32):
     farther than the widest of the lines across), and one step of Newton's from 2 - sum is exact and the
     quicker.
     """
-    post = ptx.load_f32_if(gates + lane.to(Int64) * 4, (lane < STREAMS).to(Int32))
+    post = arithmetic.bits_to_f32(ptx.load_shared_by_all(gates + (lane & 3).to(Int64) * 4))
     words = ptx.load_128_past_l1(gates + ((1 + (lane & 3)) * 16).to(Int64))
     row = cute.make_rmem_tensor((STREAMS,), Float32)
     logits = [arithmetic.bits_to_f32(word) for word in words]

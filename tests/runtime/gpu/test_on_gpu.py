@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from dsv4chat.assets import demo_path
+from dsv4chat.kernels.cute.operations import operations
 from dsv4chat.kernels.cute.sampling import Sampling
 from dsv4chat.runtime.cache import KVCache
 from dsv4chat.runtime.checkpoint import Checkpoint
@@ -13,7 +14,7 @@ from dsv4chat.runtime.engine import Engine
 from dsv4chat.runtime.gpu import sampler
 from dsv4chat.runtime.gpu.decoding import Decoding
 from dsv4chat.runtime.gpu.loading import PackedLoader
-from dsv4chat.runtime.gpu.record import Records
+from dsv4chat.runtime.gpu.record import Record, Records
 from dsv4chat.runtime.gpu.state import StepState
 from dsv4chat.runtime.gpu.step import DecodeStep
 from dsv4chat.runtime.model import Model
@@ -40,19 +41,24 @@ def step_on(device: torch.device, dtype: torch.dtype, kernels: str, source: obje
 
 def greedy(decoding: Decoding, prompt: list[int], tokens: int) -> list[int]:
     """The ids the step chooses by itself after a prompt."""
+    return [record.id for record in records(decoding, prompt, tokens)]
+
+
+def records(decoding: Decoding, prompt: list[int], tokens: int) -> list[Record]:
+    """What the step reports of them."""
     cache = decoding.cache
     cache.clear()
     decoding.step.model.forward(torch.tensor(prompt[:-1]), cache)
     decoding.begin(prompt, SamplingParams(temperature=0, seed=0), ())
-    ids = []
+    read = []
     for position in range(len(prompt) - 1, len(prompt) - 1 + tokens):
         cache.begin(1)
         decoding.launch(position)
         if decoding.pending > 1:
-            ids.append(decoding.read().id)
+            read.append(decoding.read())
         cache.commit(1)
-    ids.append(decoding.read().id)
-    return ids
+    read.append(decoding.read())
+    return read
 
 
 @pytest.mark.parametrize(
@@ -110,6 +116,24 @@ def _logits_error(step: DecodeStep, reference: Model, ids: torch.Tensor) -> floa
         relative = torch.maximum(relative, (residual.cpu() / expected.residual - 1).abs())
     print("relative error of |X| by layer:", " ".join(f"{value:.1e}" for value in relative.tolist()))
     return worst
+
+
+def test_kernels_that_begin_early_give_what_they_give_one_after_the_other() -> None:
+    """V4-Flash's sizes, for which every operation has a kernel; five layers, of each kind one at least, and
+    more blocks than are chosen.
+    """
+    device = torch.device("cuda")
+    source = random_source("random:flash", device, 5)
+    model = Model.load(source, device, torch.bfloat16, loader=PackedLoader)
+    prompt = random_ids(4 * model.config.index_topk + 600, model.config.vocab_size, 7).tolist()
+    runs = []
+    for programmatic in (True, False):
+        step = DecodeStep(model, operations("cute", device, programmatic=programmatic))
+        runs.append(records(Decoding(step, KVCache(model.config, "fp8", 4096, device)), prompt, 12))
+    for early, late in zip(*runs, strict=True):
+        assert early.id == late.id
+        assert early.logprob == pytest.approx(late.logprob, abs=2e-3)
+        assert early.residual == pytest.approx(late.residual, rel=0.01)
 
 
 def test_a_step_waits_for_nothing_and_keeps_nothing() -> None:
