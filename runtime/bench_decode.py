@@ -107,7 +107,12 @@ def bench_decode(
     precision, storage = choose_dtype(dtype, place), choose_kv_dtype(kv_dtype)
     config = geometry(name, layers)
     if tokens < 1 or context < tokens + WARM_UP + SPARE + 1:
-        raise EngineError(f"The context must hold more than the {tokens} tokens that are timed.")
+        room = WARM_UP + SPARE + 1
+        raise EngineError(f"The context must hold {room} tokens more than the {tokens} that are timed.")
+    if context > config.max_position:
+        raise EngineError(
+            f"{name} has places for {config.max_position:,} tokens; choose --context up to that."
+        )
     operations = step_operations(kernels, place, precision, say)
     bandwidth = read_bandwidth(place)
     say(f"making {layers} layers of {name} ({mix})")

@@ -38,15 +38,21 @@ class Build:
     dsl_version: str
 
     def kernels(self) -> list[str]:
-        """Names of the kernels it holds."""
-        return sorted(path.stem for path in self.folder.glob("*.cubin"))
+        """Names of the kernels it holds whole."""
+        return sorted(path.stem for path in self.folder.glob("*.cubin") if self._whole(path.stem))
+
+    def _whole(self, name: str) -> bool:
+        try:
+            return bool(self.read(name).cubin)
+        except (OSError, ValueError, TypeError, KeyError):
+            return False
 
     def complete(self) -> bool:
         """Whether it holds every kernel."""
         return set(names()) <= set(self.kernels())
 
     def read(self, name: str) -> Built:
-        """One kernel. Raises OSError or ValueError when it is missing or damaged."""
+        """One kernel. Raises OSError, ValueError, TypeError or KeyError when it is missing or damaged."""
         about = json.loads((self.folder / f"{name}.json").read_text())
         cubin = (self.folder / f"{name}.cubin").read_bytes()
         return Built(name, cubin, about["entry"], tuple(about["parameters"]))

@@ -119,7 +119,8 @@ def test_what_cannot_be_measured_is_a_sentence() -> None:
     cases = (
         (["--geometry", "flash", "--layers", "99"], "43 layers"),
         (["--model", "random:huge"], "no geometry"),
-        (["--geometry", "demo", "--context", "40", "--tokens", "40"], "must hold more"),
+        (["--geometry", "demo", "--context", "40", "--tokens", "40"], "must hold 13 tokens more than the 40"),
+        (["--geometry", "demo", "--context", "70000"], "places for 65,536 tokens"),
         (["--geometry", "demo", "--kernels", "cute", "--device", "cpu"], "NVIDIA GPUs"),
     )
     for arguments, sentence in cases:

@@ -29,6 +29,22 @@ def test_an_incomplete_build_is_listed_but_not_used(tmp_path):
     assert store.find("sm_90a", tmp_path) is None
 
 
+@pytest.mark.parametrize("damage", ["empty code", "no json", "half a json", "another json"])
+def test_a_damaged_build_is_listed_without_the_kernel_and_not_used(tmp_path, damage):
+    build(tmp_path)
+    (found,) = store.builds(tmp_path)
+    code, about = (found.folder / f"connection.{ending}" for ending in ("cubin", "json"))
+    if damage == "empty code":
+        code.write_bytes(b"")
+    elif damage == "no json":
+        about.unlink()
+    else:
+        about.write_text("{" if damage == "half a json" else "[1]")
+    assert set(catalogue.names()) - set(found.kernels()) == {"connection"}
+    assert not found.complete()
+    assert store.find("sm_90a", tmp_path) is None
+
+
 def test_a_build_of_other_source_is_not_used(tmp_path, monkeypatch):
     build(tmp_path)
     monkeypatch.setattr(store, "source_key", lambda: "another")
