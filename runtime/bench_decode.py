@@ -106,8 +106,8 @@ def bench_decode(
     place = choose_device(device)
     precision, storage = choose_dtype(dtype, place), choose_kv_dtype(kv_dtype)
     config = geometry(name, layers)
-    if tokens < 1 or context < tokens + WARM_UP + SPARE + 1:
-        room = WARM_UP + SPARE + 1
+    room = WARM_UP + SPARE + 1
+    if tokens < 1 or context < tokens + room:
         raise EngineError(f"The context must hold {room} tokens more than the {tokens} that are timed.")
     if context > config.max_position:
         raise EngineError(

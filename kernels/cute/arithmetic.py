@@ -127,12 +127,7 @@ def exponential(value: Any) -> Any:
 
 
 def sigmoid(value: Any) -> Any:
-    return asm(
-        "{ .reg .f32 t; mul.f32 t, $1, 0fBFB8AA3B; ex2.approx.ftz.f32 t, t; add.f32 t, t, 0f3F800000; "
-        "rcp.rn.f32 $0, t; }",
-        [Float32],
-        [value],
-    )
+    return reciprocal(exponential(-value) + 1.0)
 
 
 def pick(condition: Any, yes: Any, no: Any) -> Any:

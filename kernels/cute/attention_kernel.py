@@ -25,6 +25,7 @@ from dsv4chat.kernels.cute.attention_staging import (
     ROWS,
     WARPS,
     D,
+    Rows,
     ask_heads,
     ask_rows,
     piece_at,
@@ -98,8 +99,7 @@ def _partial_kernel(
     visible = Int32(0)
     if ratio != 0:
         visible = (place + 1) // cutlass.max(ratio, 1)
-    where = (ring, blocks, chosen)
-    seen = (last, window, shown, visible, warp, lane)
+    rows = Rows(ring, blocks, chosen, last, window, shown, visible, warp, lane)
     pair = (cutlass.max(lane - 16, 0) * 2).to(Int64)
     turns = [arithmetic.bits_to_f32(word) for word in ptx.load_128_past_l1(rotation + pair * 8)]
     if tid < HEADS:
@@ -108,7 +108,7 @@ def _partial_kernel(
     result = cute.make_rmem_tensor((32,), Float32)
     result.fill(0.0)
     for start in cutlass.range(first, last, ROWS, unroll=1):
-        ask_rows(places, plain, powers, turned, *where, start, *seen)
+        ask_rows(places, plain, powers, turned, rows, start)
         # Only now may the next kernels ask for their weights: these few loads would queue behind them.
         if (start == first) & (early == 0):
             cute.arch.griddepcontrol_launch_dependents()
@@ -121,7 +121,7 @@ def _partial_kernel(
             stage_heads(shared, turns, warp, lane, scale * LOG2_E, eps)
         cute.arch.sync_threads()
         if start + ROWS < last:
-            prefetch_rows(*where, start + ROWS, *seen)
+            prefetch_rows(rows, start + ROWS)
         _scores(shared, rows_at, scores_at, warp, g, t)
         cute.arch.sync_threads()
         _softmax(scores_at, weights_at, tops_at, masks_at, warp, lane)

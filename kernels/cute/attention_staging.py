@@ -6,6 +6,7 @@ head and turned here. In shared memory a row's 16-byte pieces lie in an order (`
 to read them, a piece of two rows by eight lanes and one piece of eight rows, meet all banks.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import cutlass
@@ -13,6 +14,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, ptx
+from dsv4chat.kernels.cute.prefetching import LINE_BYTES
 
 D = 512
 ROPE = 64
@@ -23,7 +25,6 @@ WARPS = 8
 A_WARP = ROWS // WARPS
 HALF = PLAIN // 16  # lanes that take 8 channels of the first half of the plain ones, and 8 of the second
 PITCH = 2 * D  # bytes from a row to the next in shared memory
-LINE_BYTES = 128
 NOWHERE = 1 << 30
 NOTHING = -1.0e30  # a maximum before there is any row: finite, so that differences stay numbers
 
@@ -79,49 +80,49 @@ def _stage_head(words: Any, turns: Any, to: Any, row: Any, lane: Any, scale: Any
         ptx.shared_store_64(at, pairs)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a block of threads, and where a warp and a lane stand; all of the kernel's types.
+
+    ring, blocks, chosen: addresses, the last 0 where blocks go by number; last: behind the block's last row;
+    window: slots of the ring, of which `shown` hold something; visible: blocks that do.
+    """
+
+    ring: Any
+    blocks: Any
+    chosen: Any
+    last: Any
+    window: Any
+    shown: Any
+    visible: Any
+    warp: Any
+    lane: Any
+
+
 @cute.jit
-def _place(
-    chosen: Int64,
-    start: Int32,
-    last: Int32,
-    window: Int32,
-    shown: Int32,
-    visible: Int32,
-    warp: Int32,
-    lane: Int32,
-):
+def _place(rows: cutlass.Constexpr, start: Int32):
     """Of the warp's row lane % 8: slots of the ring, then blocks as -1 - number, by number or by choice, or
     NOWHERE for a row that is not there, for which one that is gets read.
     """
-    row = start + warp * A_WARP + (lane & (A_WARP - 1))
+    row = start + rows.warp * A_WARP + (rows.lane & (A_WARP - 1))
     place = Int32(NOWHERE)
-    if row < window:
-        place = arithmetic.pick(row < shown, row, place)
-    elif row < last:
-        block = row - window
-        if chosen != 0:
-            block = ptx.load_64(chosen + block.to(Int64) * 8)[0]
-        place = arithmetic.pick(block < visible, -1 - block, place)
+    if row < rows.window:
+        place = arithmetic.pick(row < rows.shown, row, place)
+    elif row < rows.last:
+        block = row - rows.window
+        if rows.chosen != 0:
+            block = ptx.load_64(rows.chosen + block.to(Int64) * 8)[0]
+        place = arithmetic.pick(block < rows.visible, -1 - block, place)
     return place
 
 
 @cute.jit
-def prefetch_rows(
-    ring: Int64,
-    blocks: Int64,
-    chosen: Int64,
-    start: Int32,
-    last: Int32,
-    window: Int32,
-    shown: Int32,
-    visible: Int32,
-    warp: Int32,
-    lane: Int32,
-):
+def prefetch_rows(rows: cutlass.Constexpr, start: Int32):
     """What `ask_rows` will ask for, on its way into L2."""
-    row_at = _row_at(ring, blocks, _place(chosen, start, last, window, shown, visible, warp, lane))
+    row_at = _row_at(rows, _place(rows, start))
     for at in cutlass.range_constexpr(0, ROW_BYTES, 4 * LINE_BYTES):
-        ptx.prefetch(row_at + cutlass.min(at + (lane >> 3) * LINE_BYTES, ROW_BYTES - 1).to(Int64))
+        line = cutlass.min(at + (rows.lane >> 3) * LINE_BYTES, ROW_BYTES - 1)
+        ptx.prefetch(row_at + line.to(Int64))
 
 
 @cute.jit
@@ -130,26 +131,19 @@ def ask_rows(
     plain: cute.Tensor,
     powers: cute.Tensor,
     turned: cute.Tensor,
-    ring: Int64,
-    blocks: Int64,
-    chosen: Int64,
+    rows: cutlass.Constexpr,
     start: Int32,
-    last: Int32,
-    window: Int32,
-    shown: Int32,
-    visible: Int32,
-    warp: Int32,
-    lane: Int32,
 ):
     """Ask for the warp's eight of the next ROWS rows. A lane has the place of row lane % 8."""
-    place = _place(chosen, start, last, window, shown, visible, warp, lane)
+    lane = rows.lane
+    place = _place(rows, start)
     places[0] = place
-    own = ptx.load_64_past_l1(_row_at(ring, blocks, place) + (2 * ROPE + PLAIN))
+    own = ptx.load_64_past_l1(_row_at(rows, place) + (2 * ROPE + PLAIN))
     powers[0] = own[0]
     powers[1] = own[1]
     piece = cutlass.min(lane, HALF - 1)
     for i in cutlass.range_constexpr(A_WARP):
-        source = _row_at(ring, blocks, cute.arch.shuffle_sync(place, i)) + 2 * ROPE
+        source = _row_at(rows, cute.arch.shuffle_sync(place, i)) + 2 * ROPE
         at = source + (piece * 8).to(Int64)
         for half in cutlass.range_constexpr(2):
             two = ptx.load_64_past_l1(at + half * (HALF * 8))
@@ -157,18 +151,18 @@ def ask_rows(
             plain[4 * i + 2 * half + 1] = two[1]
     for i in cutlass.range_constexpr(2):
         from_ = cute.arch.shuffle_sync(place, (lane >> 3) + 4 * i)
-        source = _row_at(ring, blocks, from_) + ((lane & 7) * 16).to(Int64)
+        source = _row_at(rows, from_) + ((lane & 7) * 16).to(Int64)
         for half in cutlass.range_constexpr(2):
             two = ptx.load_64_past_l1(source + half * 8)
             turned[4 * i + 2 * half] = two[0]
             turned[4 * i + 2 * half + 1] = two[1]
 
 
-def _row_at(ring: Any, blocks: Any, place: Any) -> Any:
+def _row_at(rows: Rows, place: Any) -> Any:
     slot = arithmetic.pick(place == NOWHERE, Int32(0), place)
     block = slot < 0
     number = arithmetic.pick(block, -1 - slot, slot)
-    return arithmetic.pick(block, blocks, ring) + number.to(Int64) * ROW_BYTES
+    return arithmetic.pick(block, rows.blocks, rows.ring) + number.to(Int64) * ROW_BYTES
 
 
 @cute.jit

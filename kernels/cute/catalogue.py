@@ -48,6 +48,7 @@ SOURCES = (
     "linear_kernel.py",
     "one_row.py",
     "pair_kernel.py",
+    "prefetching.py",
     "ptx.py",
     "reductions.py",
     "router_kernel.py",

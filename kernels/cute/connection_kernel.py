@@ -245,7 +245,7 @@ def _conclude(shared: Int32, d: Int32, norm_eps: Float32, eps: Float32, lane: In
     pre = []
     for i in cutlass.range_constexpr(STREAMS):
         mixed = ptx.shared_load_f32(totals + i * 4) * normed * ptx.shared_load_f32(constants + MIXES * 4)
-        pre.append(_sigmoid(mixed + ptx.shared_load_f32(constants + i * 4)) + eps)
+        pre.append(arithmetic.sigmoid(mixed + ptx.shared_load_f32(constants + i * 4)) + eps)
     mean = Float32(0.0)
     for k in cutlass.range_constexpr(len(PAIRS)):
         i, j = PAIRS[k]
@@ -254,10 +254,6 @@ def _conclude(shared: Int32, d: Int32, norm_eps: Float32, eps: Float32, lane: In
         ptx.shared_store_f32x4(shared + RESULT_AT, pre)
         root = arithmetic.inverse_root(mean * arithmetic.reciprocal(d.to(Float32)) + norm_eps)
         ptx.shared_store_f32(shared + RESULT_AT + STREAMS * 4, root)
-
-
-def _sigmoid(value: Any) -> Any:
-    return arithmetic.reciprocal(arithmetic.exponential(-value) + 1.0)
 
 
 def _normed(products: Sequence[Any], d: Any, eps: Any) -> Any:
@@ -283,7 +279,7 @@ def _store_gates(totals: Int32, constants: Int32, gates: Int64, eps: Float32, d:
         value = value + ptx.shared_load_f32(constants + (STREAMS + lane) * 4)
         ptx.store_f32(
             gates + lane.to(Int64) * 4,
-            arithmetic.pick(lane < STREAMS, _sigmoid(value) * 2.0, value),
+            arithmetic.pick(lane < STREAMS, arithmetic.sigmoid(value) * 2.0, value),
         )
 
 

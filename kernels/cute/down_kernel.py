@@ -14,6 +14,7 @@ from cutlass import Int32, Int64
 
 from dsv4chat.kernels.cute import activations, gemv, one_row, ptx
 from dsv4chat.kernels.cute.hosting import host
+from dsv4chat.kernels.cute.prefetching import prefetch
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 STAGES = 4  # beside the hidden layers of all picks
@@ -109,8 +110,8 @@ def _down_kernel(
         block, _, _ = cute.arch.block_idx()
         blocks, tokens, _ = cute.arch.grid_dim()
         worker, workers = token * blocks + block, tokens * blocks
-        gemv.prefetch(ahead, ahead_lines, worker, workers)
-        gemv.prefetch(also_ahead, also_lines, worker, workers)
+        prefetch(ahead, ahead_lines, worker, workers, gemv.THREADS)
+        prefetch(also_ahead, also_lines, worker, workers, gemv.THREADS)
         cute.arch.sync_threads()
 
     def factor(unit: Any) -> Any:

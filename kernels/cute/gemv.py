@@ -26,7 +26,6 @@ from dsv4chat.kernels.cute.units import STAGE_BYTES, TIMES, Lane, copy_unit, pie
 
 WARPS = 8
 THREADS = 32 * WARPS
-LINE_BYTES = 128
 SUMS_BYTES = THREADS * 16  # four float32 a lane
 
 
@@ -153,14 +152,6 @@ def walk(
                     put(sums, [sums[i] + more[i] for i in range(4)])
         if (kw == 0) & (tile < work.tiles):
             store(tile, values_of(sums, 4), held)
-
-
-@cute.jit
-def prefetch(start: Int64, lines: Int32, block: Int32, blocks: Int32):
-    """Bring what the next kernel reads first into L2, so that its loads do not queue behind weights."""
-    tid, _, _ = cute.arch.thread_idx()
-    for line in cutlass.range(block * THREADS + tid, lines, blocks * THREADS, unroll=1):
-        ptx.prefetch(start + wide(line * LINE_BYTES))
 
 
 def put(registers: Any, values: Sequence[Any]) -> int:

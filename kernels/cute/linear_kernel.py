@@ -19,6 +19,7 @@ from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import activations, gemv, one_row, ptx
 from dsv4chat.kernels.cute.hosting import host
+from dsv4chat.kernels.cute.prefetching import prefetch
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
 
@@ -108,8 +109,8 @@ def product(
         source = x + (slot * x_slot).to(Int64) * activations.x_bytes(x_kind)
         activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
         worker, workers = slot * blocks + block, slots * blocks
-        gemv.prefetch(ahead, ahead_lines, worker, workers)
-        gemv.prefetch(also_ahead, also_lines, worker, workers)
+        prefetch(ahead, ahead_lines, worker, workers, gemv.THREADS)
+        prefetch(also_ahead, also_lines, worker, workers, gemv.THREADS)
         cute.arch.sync_threads()
 
     def hold(tile: Any) -> Any:

@@ -18,12 +18,12 @@ from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, ptx, reductions
 from dsv4chat.kernels.cute.hosting import host
+from dsv4chat.kernels.cute.prefetching import LINE_BYTES, prefetch
 from dsv4chat.kernels.cute.stored_rows import KEY, KEY_BYTES, ROPE, ROW_BYTES, D, store_key, store_row
 
 THREADS = 512
 WARPS = THREADS // 32
 SHARED_BYTES = 4 * (2 * WARPS + KEY)
-LINE_BYTES = 128
 
 
 def _turned(value: Any, channel: Any, first: int, last: int, rotation: Any) -> Any:
@@ -160,9 +160,9 @@ def _compress(
 
 
 @cute.jit
-def _prefetch(start: Int64, size: Int32, tid: Int32):
-    for at in cutlass.range(tid * LINE_BYTES, size, THREADS * LINE_BYTES, unroll=1):
-        ptx.prefetch(start + at.to(Int64))
+def _prefetch(start: Int64, size: Int32):
+    """By one block: `size` bytes."""
+    prefetch(start, (size + (LINE_BYTES - 1)) // LINE_BYTES, Int32(0), Int32(1), THREADS)
 
 
 @cute.jit
@@ -174,19 +174,18 @@ def _prefetch_compressor(
     position: Int64,
     ratio: Int32,
     d: cutlass.Constexpr,
-    tid: Int32,
 ):
     """What `_compress` reads with every token, and the norm; of short blocks, which have overlap, all."""
-    _prefetch(norm, Int32(d * 4), tid)
+    _prefetch(norm, Int32(d * 4))
     if previous != 0:
         size = ratio * (2 * d * 4)
-        _prefetch(ape, size, tid)
-        _prefetch(open_rows, 2 * size, tid)
-        _prefetch(previous, size, tid)
+        _prefetch(ape, size)
+        _prefetch(open_rows, 2 * size)
+        _prefetch(previous, size)
     else:
         # A position that is about to change costs no more than the wrong row.
         slot = ptx.load_shared_by_all(position) % ratio
-        _prefetch(ape + (slot * d).to(Int64) * 4, Int32(d * 4), tid)
+        _prefetch(ape + (slot * d).to(Int64) * 4, Int32(d * 4))
 
 
 @cute.kernel
@@ -227,13 +226,13 @@ def _kernel(
     cute.arch.griddepcontrol_launch_dependents()
     # What lies in memory since the last token is on its way into L2 meanwhile.
     if role == 0:
-        _prefetch(norm, Int32(D * 4), tid)
+        _prefetch(norm, Int32(D * 4))
     elif role == 1:
-        _prefetch(low_norm, low_count * 4, tid)
+        _prefetch(low_norm, low_count * 4)
     elif role == 2:
-        _prefetch_compressor(block_ape, block_norm, block_open, block_previous, position, ratio, D, tid)
+        _prefetch_compressor(block_ape, block_norm, block_open, block_previous, position, ratio, D)
     else:
-        _prefetch_compressor(key_ape, key_norm, key_open, key_previous, position, ratio, KEY, tid)
+        _prefetch_compressor(key_ape, key_norm, key_open, key_previous, position, ratio, KEY)
     cute.arch.griddepcontrol_wait()
     place = ptx.load_64(position)[0]
     going = ptx.load_u8(alive)

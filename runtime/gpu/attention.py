@@ -91,8 +91,7 @@ class StepAttention:
             keys = cache.keys.stored[:count]
             chosen = index(index_query, next(inputs), moment.rotation, now.position, keys)
             sections.end("attention: indexer")
-        settled = self.queries.settles
-        out = attend(query, moment.rotation, now.position, cache.ring, blocks, chosen, settled)
+        out = attend(query, moment.rotation, now.position, cache.ring, blocks, chosen, self.queries.settles)
         sections.end("attention: softmax")
         low = self.wo_a(self._input(out, x), halves=self.wo_b.takes_halves)
         result = self.wo_b(self._input(low, x), ahead=ahead, settle=True, parts=parts)

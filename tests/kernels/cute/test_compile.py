@@ -31,7 +31,7 @@ SHARED = (
     "import os, json; os.environ['CUTE_DSL_ARCH'] = 'sm_90a'\n"
     "from dsv4chat.kernels.cute import gemv, units, down_kernel, connection_kernel, router_kernel\n"
     "from dsv4chat.kernels.cute import attention_kernel, attention_merge_kernel, attention_staging\n"
-    "from dsv4chat.kernels.cute import index_choose_kernel, index_scores_kernel, rows_kernel\n"
+    "from dsv4chat.kernels.cute import index_choose_kernel, index_scores_kernel, prefetching, rows_kernel\n"
 )
 
 
@@ -114,7 +114,7 @@ def test_host_and_kernels_agree_on_sizes():
         "'merge': attention_merge_kernel.QUARTERS * attention_staging.D // 4,"
         "'connection': [connection_kernel.PARTS, connection_kernel.THREADS, connection_kernel.SHARED_BYTES],"
         "'gates': 4 * connection_kernel.STREAMS * (1 + connection_kernel.STREAMS),"
-        "'columns': connection_kernel.COLUMNS,"
+        "'columns': connection_kernel.COLUMNS, 'line': prefetching.LINE_BYTES,"
         "'scores': [index_scores_kernel.THREADS, index_scores_kernel.SHARED_BYTES],"
         "'choose': [index_choose_kernel.THREADS, index_choose_kernel.SHARED_BYTES],"
         "'rows': [rows_kernel.THREADS, rows_kernel.SHARED_BYTES],"
@@ -138,6 +138,7 @@ def test_host_and_kernels_agree_on_sizes():
         "connection": [connection.PARTS, connection.THREADS, connection.SHARED_BYTES],
         "gates": connection.GATES_BYTES,
         "columns": connection.COLUMNS,
+        "line": products.LINE_BYTES,
         "scores": [indexing.THREADS, indexing.SCORES_SHARED],
         "choose": [indexing.CHOOSE_THREADS, indexing.CHOOSE_SHARED],
         "rows": [rows.THREADS, rows.SHARED_BYTES],
