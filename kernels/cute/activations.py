@@ -67,6 +67,37 @@ def _stage_row(
                 )
 
 
+MOST_EARLY = AT_ONCE * THREADS  # pieces
+
+
+@cute.jit
+def read_early(fmt: cutlass.Constexpr, words: cute.Tensor, source: Int64, units: Int32):
+    """A row of bfloat16 or half, whole units of at most MOST_EARLY pieces, on its way into registers: 4 *
+    AT_ONCE words. It may be younger than this kernel's L1.
+    """
+    tid, _, _ = cute.arch.thread_idx()
+    last = units * (fmt.unit // 8) - 1
+    for i in cutlass.range_constexpr(AT_ONCE):
+        column = _column(fmt, cutlass.min(tid + i * THREADS, last))
+        for j, word in enumerate(ptx.load_128_past_l1(source + wide(column * 2))):
+            words[4 * i + j] = word
+
+
+@cute.jit
+def stage_early(fmt: cutlass.Constexpr, words: cute.Tensor, kind: Int32, shared: Int32, units: Int32):
+    """What `read_early` asked for, where `stage` would put it."""
+    tid, _, _ = cute.arch.thread_idx()
+    for i in cutlass.range_constexpr(AT_ONCE):
+        piece = tid + i * THREADS
+        if piece < units * (fmt.unit // 8):
+            four = [words[4 * i + j] for j in range(4)]
+            own, other = _pairs(fmt, 0, four), _pairs(fmt, 1, four)
+            ptx.shared_store_128(
+                shared + piece * 16,
+                [arithmetic.pick(kind == 0, a, b) for a, b in zip(own, other, strict=True)],
+            )
+
+
 def _column(fmt: Format, piece: Any) -> Any:
     """The first of the eight columns that lie in a piece of x."""
     quad = 4 * fmt.pieces

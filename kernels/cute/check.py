@@ -34,6 +34,7 @@ def check(machine: Machine, quick: bool = False) -> Iterator[Checked]:
         for inner, d in EXPERTS[:2] if quick else EXPERTS:
             for n, picks in ((1, 6), (3, 4)) if quick else ((1, 6), (3, 4), (8, 6)):
                 yield check_products.experts(machine, format, inner, d, n, picks)
+            yield check_products.experts(machine, format, inner, d, 1, 6, settled=True)
             yield check_products.shared_expert(machine, format, inner, d, 1)
             yield check_products.shared_expert(machine, format, inner, d, 8)
     for format in ("nvfp4", "fp8"):

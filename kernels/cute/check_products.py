@@ -121,7 +121,10 @@ def _swiglu(gate: Tensor, up: Tensor, limit: float) -> Tensor:
     return gate / (1 + torch.exp(-gate)) * up
 
 
-def experts(machine: Machine, format: str, inner: int, d: int, n: int, picks: int) -> Checked:
+def experts(
+    machine: Machine, format: str, inner: int, d: int, n: int, picks: int, settled: bool = False
+) -> Checked:
+    """settled: with bfloat16 activations, as a step has them then."""
     device, count, limit = machine.device, 9, 10.0
     if format == "fp8" and inner % TILE:
         inner = TILE
@@ -130,12 +133,14 @@ def experts(machine: Machine, format: str, inner: int, d: int, n: int, picks: in
     if down.row_factor is not None:
         down = Packed(down.format, down.codes, down.scales, down.row_factor[:, :1].expand(-1, d).contiguous())
     x = _activations(n, d, device, n)
+    x = x.bfloat16() if settled else x
     ids = torch.stack([torch.randperm(count, device=device)[:picks] for _ in range(n)]).int()
     weights, add = torch.rand(n, picks, device=device), torch.randn(n, d, device=device)
     one, two = _ready(machine, gate_up), _ready(machine, down)
     call = Experts(machine, one, two, limit)
     if n == 1:
-        out = call(x, ids, weights, torch.cat([add * 0.25, add * 0.75]), parts=True).sum(0, keepdim=True)
+        halved = torch.cat([add * 0.25, add * 0.75])
+        out = call(x, ids, weights, halved, settled=settled, parts=True).sum(0, keepdim=True)
     else:
         out = torch.full((n, d), torch.nan, device=device)
         call(x, ids, weights, add, out)
@@ -147,7 +152,7 @@ def experts(machine: Machine, format: str, inner: int, d: int, n: int, picks: in
             gate, up = (w13[expert] @ _operand(x[row], format)).chunk(2)
             hidden = _swiglu(gate, up, limit) * weights[row, pick].double()
             reference[row] += w2[expert] @ hidden
-    what = f"{inner} x {d}, {n} rows, {picks} picks"
+    what = f"{inner} x {d}, {n} rows, {picks} picks{', settled' * settled}"
     bound = EXPERTS_BOUND * (8 if format == "bf16" else 1)
     return Checked(two.kernel("down"), what, relative_error(out, reference), bound)
 

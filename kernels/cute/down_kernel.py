@@ -10,12 +10,12 @@ from typing import Any
 
 import cutlass
 import cutlass.cute as cute
-from cutlass import Int32, Int64
+from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import activations, gemv, one_row, ptx
+from dsv4chat.kernels.cute import activations, arithmetic, gemv, one_row, ptx
 from dsv4chat.kernels.cute.hosting import host
 from dsv4chat.kernels.cute.prefetching import prefetch
-from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
+from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of, wide
 
 STAGES = 4  # beside the hidden layers of all picks
 MOST_PICKS = 32
@@ -24,12 +24,15 @@ PICK_BITS = 20  # unit * ceil(2^20 / units) >> 20 is unit // units, for the few 
 
 
 @cute.jit
-def _stage_picks(ids: Int64, factors: Int64, first: Int32, picks: Int32, to: Int32, tid: Int32):
-    """Each pick's expert and its factor into shared memory: MOST_PICKS of one, then of the other."""
+def _stage_picks(ids: Int64, factors: Int64, first: Int32, picks: Int32, to: Int32, tid: Int32) -> Float32:
+    """Each pick's expert into shared memory, with room for MOST_PICKS; thread `pick` gets its factor, 0 where
+    there are none, perhaps later: nobody waits for it here.
+    """
+    expert = ptx.load_shared_by_all(ids + (first + cutlass.min(tid, picks - 1)).to(Int64) * 4)
     if tid < picks:
-        expert = ptx.load_shared_by_all(ids + (first + tid).to(Int64) * 4)
         ptx.shared_store_32(to + tid * 4, expert)
-        ptx.shared_store_f32(to + (MOST_PICKS + tid) * 4, gemv.load_factor(factors, expert))
+    wanted = ((factors != 0) & (tid < picks)).to(Int32)
+    return ptx.load_f32_if(factors + wide(expert * 4), wanted)
 
 
 @cute.kernel
@@ -70,7 +73,7 @@ def _down_kernel(
     # With settled ids gate_up was launched after they were complete, and so was this kernel.
     if settled == 0:
         cute.arch.griddepcontrol_wait()
-    _stage_picks(ids, factors, token * picks, picks, experts_at, tid)
+    own_factor = _stage_picks(ids, factors, token * picks, picks, experts_at, tid)
     cute.arch.sync_threads()
 
     def pick_of(unit: Any) -> Any:
@@ -90,6 +93,10 @@ def _down_kernel(
         cute.arch.griddepcontrol_wait()
         # Only now, so that the next kernel need not wait for what came before this one.
         cute.arch.griddepcontrol_launch_dependents()
+        # Asked for before the weights, and not waited for until now.
+        if tid < picks:
+            value = arithmetic.pick(factors != 0, own_factor, Float32(1.0))
+            ptx.shared_store_f32(experts_at + (MOST_PICKS + tid) * 4, value)
         source = hidden + (token * picks).to(Int64) * k.to(Int64) * 2
         if cutlass.const_expr(exact):
             # Whole units: the picks are one long row, all of it asked for at once.
@@ -135,7 +142,7 @@ def _down_kernel(
 
     one_row.walk(
         fmt, exact, STAGES, locate, begin, hold, factor, store, run, shared, x_shared,
-        x_shared + x_row_bytes * picks,
+        x_shared + x_row_bytes * picks, True,
     )  # fmt: skip
 
 

@@ -6,8 +6,8 @@ w3 lies `up` rows below w1 in the same matrix. A tile is 8 rows of w1 with the s
 lane ends up with both. Slot s is pick s % picks of token s // picks. Without ids the expert is 0: that is how
 a shared expert runs, with all tokens in one slot (rows > 1).
 
-one: for one row of activations, by `one_row`. settled: ids were there before the kernel launched last let
-this one start, so that it may ask for weights before the kernel before it ends.
+one: for one row of activations, by `one_row`. settled: x and ids were there before the kernel launched last
+let this one start, so that it may ask for them and for weights before the kernel before it ends.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import activations, arithmetic, gemv, one_row, ptx
+from dsv4chat.kernels.cute import activations, arithmetic, gemv, one_row, ptx, reductions
 from dsv4chat.kernels.cute.hosting import host
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
@@ -93,9 +93,18 @@ def enter(
     units = units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2) + 64
     cute.arch.griddepcontrol_launch_dependents()
+    source = x + ((slot // picks) * x_stride).to(Int64) * activations.x_bytes(x_kind)
+    early = Int32(0)
+    if cutlass.const_expr(one and exact):
+        early = ((settled != 0) & (x_kind < 2) & (k <= activations.MOST_EARLY * 8)).to(Int32)
     if (ids != 0) & (settled == 0):
         cute.arch.griddepcontrol_wait()
     expert = _expert(ids, slot)
+    words = cute.make_rmem_tensor((4 * activations.AT_ONCE,), Int32)
+    if early != 0:
+        # A multiprocessor's loads come in order: no warp asks for weights before all have asked for these.
+        activations.read_early(fmt, words, source, units)
+        reductions.any_of_block((expert < 0).to(Int32))
     matrix = codes + expert.to(Int64) * codes_expert
     matrix_scales = scales + expert.to(Int64) * scales_expert
 
@@ -107,9 +116,11 @@ def enter(
         return rows_at(fmt, lane, row, (unit, k, units))
 
     def begin() -> None:
+        if early != 0:
+            activations.stage_early(fmt, words, x_kind, x_shared, units)
         cute.arch.griddepcontrol_wait()
-        source = x + ((slot // picks) * x_stride).to(Int64) * activations.x_bytes(x_kind)
-        activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
+        if early == 0:
+            activations.stage(fmt, source, x_kind, x_stride, rows, k, x_shared, x_row_bytes, units)
         cute.arch.sync_threads()
 
     def hold(tile: Any) -> Any:
@@ -138,7 +149,7 @@ def enter(
 
         one_row.walk(
             fmt, exact, fmt.stages, locate, begin, hold_row, None, store_row, run, shared, x_shared,
-            x_shared + x_row_bytes,
+            x_shared + x_row_bytes, False,
         )  # fmt: skip
     else:
         work = gemv.Work((inner + 7) >> 3, units, k, wk_bits, block=block, blocks=blocks)

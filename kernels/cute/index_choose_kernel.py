@@ -21,8 +21,7 @@ BINS = 256
 CHUNK = 4  # scores a thread reads at once
 PART = CHUNK * THREADS
 WARPS = THREADS // 32
-PLACES_AT = 4 * BINS + 16  # behind the bins, and the one that was found
-SUMS_AT = PLACES_AT + 16
+SUMS_AT = 4 * BINS + 16  # behind the bins, and the one that was found
 SHARED_BYTES = SUMS_AT + 2 * 4 * WARPS
 
 
@@ -37,20 +36,9 @@ def _ordered(bits: Any) -> Any:
     )
 
 
-def _any(value: Any) -> Any:
-    """1 if `value` is not 0 in a thread of the block, which all wait for each other."""
-    return ptx.asm(
-        "{ .reg .pred p, q; setp.ne.s32 p, $1, 0; barrier.cta.red.or.pred.aligned q, 0, p; "
-        "selp.b32 $0, 1, 0, q; }",
-        [Int32],
-        [value],
-        volatile=True,
-    )
-
-
-def _add(address: Any, value: Any) -> Any:
-    """Adds to a word of shared memory; what it was before."""
-    return ptx.asm("atom.shared.add.u32 $0, [$1], $2;", [Int32], [address, value], volatile=True)
+def _add(address: Any, value: Any) -> None:
+    """Adds to a word of shared memory."""
+    ptx.asm("red.shared.add.u32 [$0], $1;", [], [address, value], volatile=True)
 
 
 def _above(a: Any, b: Any) -> Any:
@@ -124,29 +112,10 @@ def _count(
 
 
 @cute.jit
-def _put_down(chosen: Int64, places: Int32, first: Int32, taken: cute.Tensor, lane: Int32):
-    """Those of the thread's scores, number `first` and on, that are taken: one addition a warp."""
-    votes = [together.ballot(taken[i]) for i in range(CHUNK)]
-    counts = [arithmetic.count_bits(vote) for vote in votes]
-    total = (counts[0] + counts[1]) + (counts[2] + counts[3])
-    if total != 0:
-        base = Int32(0)
-        if lane == 0:
-            base = _add(places, total)
-        base = cute.arch.shuffle_sync(base, 0)
-        for i in cutlass.range_constexpr(CHUNK):
-            if taken[i] != 0:
-                place = base + arithmetic.count_bits(votes[i] & ((Int32(1) << lane) - 1))
-                ptx.store_64(chosen + place.to(Int64) * 8, [first + i, Int32(0)])
-            base = base + counts[i]
-
-
-@cute.jit
 def _place(
     kept: cute.Tensor,
     scores: Int64,
     chosen: Int64,
-    places: Int32,
     sums: Int32,
     visible: Int32,
     tid: Int32,
@@ -155,47 +124,49 @@ def _place(
     wanted: Int32,
     picks: Int32,
 ):
-    """Everything above the prefix is taken, and of what has it the first `wanted`."""
+    """Everything above the prefix is put down, behind it of what has it the first `wanted`, both in the order
+    of their numbers: in the thread, the warp, then by warps, then by parts. So a sum over the chosen is the
+    same each time.
+    """
     lane = tid & 31
     warp = tid // 32
+    earlier_lanes = (Int32(1) << lane) - 1
+    above_place, equal_place = Int32(0), picks - wanted
     words = cute.make_rmem_tensor((CHUNK,), Int32)
-    taken = cute.make_rmem_tensor((CHUNK,), Int32)
     for i in cutlass.range_constexpr(CHUNK):
         words[i] = kept[i]
     for start in cutlass.range(0, visible, PART, unroll=1):
         own = [arithmetic.shifted(_ordered(words[i]), shift) for i in range(CHUNK)]
         _read(words, scores, start + PART, visible, tid)
         first = start + tid * CHUNK
-        mine = []
-        equal = Int32(0)
+        above, equal = [], []
+        votes, before = Int32(0), Int32(0)  # of those above in the low half, of equal ones in the high one
         for i in cutlass.range_constexpr(CHUNK):
             inside = (first + i < visible).to(Int32)
-            mine.append((own[i] == prefix).to(Int32) & inside)
-            equal = equal + mine[i]
-            taken[i] = _above(own[i], prefix) & inside
-        _put_down(chosen, places, first, taken, lane)
-        # Equal ones keep their order: in the thread, the warp, then by warps, then by parts.
-        if (_any(equal) != 0) & (ptx.shared_load_32(places + 4) < wanted):
-            before = equal
-            for step in cutlass.range_constexpr(5):
-                other = cute.arch.shuffle_sync_up(before, 1 << step)
-                before = before + arithmetic.pick(lane >= (1 << step), other, Int32(0))
-            if lane == 31:
-                ptx.shared_store_32(sums + warp * 4, before)
-            cute.arch.sync_threads()
-            count = ptx.shared_load_32(sums + lane * 4)
-            earlier = cute.arch.warp_reduction_sum(arithmetic.pick(lane < warp, count, Int32(0)))
-            everything = cute.arch.warp_reduction_sum(count)
-            rank = ptx.shared_load_32(places + 4) + earlier + before - equal
-            for i in cutlass.range_constexpr(CHUNK):
-                if (mine[i] != 0) & (rank < wanted):
-                    here = chosen + (picks - wanted + rank).to(Int64) * 8
-                    ptx.store_64(here, [first + i, Int32(0)])
-                rank = rank + mine[i]
-            cute.arch.sync_threads()
-            if tid == 0:
-                _add(places + 4, everything)
-            cute.arch.sync_threads()
+            above.append(_above(own[i], prefix) & inside)
+            equal.append((own[i] == prefix).to(Int32) & inside)
+            for mine, half in ((above[i], 0), (equal[i], 16)):
+                vote = together.ballot(mine)
+                votes = votes + (arithmetic.count_bits(vote) << half)
+                before = before + (arithmetic.count_bits(vote & earlier_lanes) << half)
+        # Two places for these by turns, so that one barrier a part is enough.
+        here = sums + ((start // PART) & 1) * (4 * WARPS)
+        if lane == 0:
+            ptx.shared_store_32(here + warp * 4, votes)
+        cute.arch.sync_threads()
+        count = ptx.shared_load_32(here + lane * 4)
+        before = before + together.warp_sum(arithmetic.pick(lane < warp, count, Int32(0)))
+        count = together.warp_sum(count)
+        above_at = above_place + (before & 0xFFFF)
+        equal_at = equal_place + (before >> 16)
+        for i in cutlass.range_constexpr(CHUNK):
+            at = arithmetic.pick(above[i] != 0, above_at, equal_at)
+            if ((above[i] | equal[i]) != 0) & (at < picks):
+                ptx.store_64(chosen + at.to(Int64) * 8, [first + i, Int32(0)])
+            above_at = above_at + above[i]
+            equal_at = equal_at + equal[i]
+        above_place = above_place + (count & 0xFFFF)
+        equal_place = equal_place + (count >> 16)
 
 
 @cute.jit
@@ -248,7 +219,6 @@ def _common(kept: cute.Tensor, sums: Int32, visible: Int32, tid: Int32):
 def _choose_kernel(scores: Int64, position: Int64, chosen: Int64, ratio: Int32, picks: Int32):
     tid, _, _ = cute.arch.thread_idx()
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    places = shared + PLACES_AT  # how many were put down: above the threshold, equal to it
     sums = shared + SUMS_AT  # of each warp
     cute.arch.griddepcontrol_launch_dependents()
     # The kernel before this one let it begin when the position was there.
@@ -262,8 +232,6 @@ def _choose_kernel(scores: Int64, position: Int64, chosen: Int64, ratio: Int32, 
         _read(kept, scores, Int32(0), visible, tid)
         prefix, wanted, shift = Int32(0), picks, Int32(24)
         inside = Int32(0)  # how many have the prefix, of which `wanted` are still to be taken
-        if tid < 2:
-            ptx.shared_store_32(places + tid * 4, Int32(0))
         if visible > PART:
             prefix, above, inside = _narrow(
                 kept, scores, shared, visible, tid, prefix, wanted, shift, Int32(8), True
@@ -281,10 +249,10 @@ def _choose_kernel(scores: Int64, position: Int64, chosen: Int64, ratio: Int32, 
                 prefix = (prefix << bits) | bin
                 wanted = wanted - above
         if inside == wanted:
-            # All that have it are taken, in any order. (0 it is not: not all scores are taken.)
+            # All that have it are taken, with those above. (0 it is not: not all scores are taken.)
             prefix, wanted = prefix - 1, Int32(0)
         cute.arch.sync_threads()
-        _place(kept, scores, chosen, places, sums, visible, tid, prefix, shift, wanted, picks)
+        _place(kept, scores, chosen, sums, visible, tid, prefix, shift, wanted, picks)
 
 
 def choose() -> Any:

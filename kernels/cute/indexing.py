@@ -14,7 +14,7 @@ THREADS = 256
 WARPS = THREADS // 32
 SCORES_SHARED = HEADS * (2 * D + 64) + HEADS * 4
 CHOOSE_THREADS = 1024
-CHOOSE_SHARED = 1312
+CHOOSE_SHARED = 1296
 
 
 def fits(sizes: IndexSizes, format: Rows) -> bool:

@@ -140,7 +140,7 @@ def product(
 
         one_row.walk(
             fmt, exact, fmt.stages, locate, begin, hold_row, None, store_row, run, shared, x_shared,
-            x_shared + x_row_bytes,
+            x_shared + x_row_bytes, fmt.name == "fp8",
         )  # fmt: skip
     else:
         work = gemv.Work((matrix_rows + 15) >> 4, units, k, wk_bits, block=block, blocks=blocks)

@@ -123,13 +123,15 @@ def walk(
     shared: Int32,
     x_shared: Int32,
     zeros: Int32,
+    full: cutlass.Constexpr,
 ):
     """Go through the run.
 
     begin: as in `gemv.walk`; locate(tile, unit), for the first unit of a row: where this lane's part of the
     row begins; factor(unit): what its sums are multiplied by, or None; hold(tile, row): what `store` will
     need for a row of a tile; store(tile, row, sum, held): called by half the block, of each warp all lanes.
-    zeros: where ZEROS_BYTES of shared memory are free (NVFP4).
+    zeros: where ZEROS_BYTES of shared memory are free (NVFP4). full: every stage is
+    asked for before x, instead of all but one.
     """
     tid, _, _ = cute.arch.thread_idx()
     warp = cute.arch.make_warp_uniform(tid >> 5)
@@ -145,7 +147,7 @@ def walk(
     put(place, [tile, unit, (cutlass.max(run.last - start, 0) + (WARPS - 1)) >> 3])
     if place[2] > 0:
         put(at, locate(tile, unit - run.inside(unit)))
-    for slot in cutlass.range(stages - 1, unroll=1):
+    for slot in cutlass.range(stages if full else stages - 1, unroll=1):
         _ask(fmt, exact, locate, lane, at, place, run, slot, hop, hop_tiles)
     nothing = [Float32(0.0)] * 4
     ptx.shared_store_f32x4(shared + tid * 16, nothing)
@@ -163,14 +165,18 @@ def walk(
         held = hold(own, row)
         stop = cutlass.min(run.last, (some + TILES) * units)
         for number in cutlass.range(start, stop, WARPS, unroll=1):
-            cute.arch.cp_async_wait_group(stages - 2)
+            cute.arch.cp_async_wait_group(stages - 1 if full else stages - 2)
             cute.arch.sync_warp()
-            _ask(fmt, exact, locate, lane, at, place, run, free, hop, hop_tiles)
+            if cutlass.const_expr(not full):
+                _ask(fmt, exact, locate, lane, at, place, run, free, hop, hop_tiles)
             products = _products(fmt, lane, lane.ring + slot * STAGE_BYTES, x, unit)
             if cutlass.const_expr(factor is not None):
                 times = factor(unit)
                 products = [value * times for value in products]
             put(sums, [sums[i] + products[i] for i in range(4)])
+            if cutlass.const_expr(full):
+                cute.arch.sync_warp()
+                _ask(fmt, exact, locate, lane, at, place, run, slot, hop, hop_tiles)
             free = slot
             slot = slot + 1
             if slot == stages:

@@ -26,6 +26,11 @@ def warp_min(value: Any) -> Any:
     return asm("redux.sync.min.s32 $0, $1, 0xffffffff;", [Int32], [value], volatile=True)
 
 
+def warp_sum(value: Any) -> Any:
+    """The sum of a warp's Int32, for all lanes."""
+    return asm("redux.sync.add.s32 $0, $1, 0xffffffff;", [Int32], [value], volatile=True)
+
+
 def ballot(value: Any) -> Any:
     """A bit for each lane of the warp whose Int32 is not 0."""
     return asm(
