@@ -106,7 +106,7 @@ class Experts:
         """add + sum over picks of w2 (silu(min(w1 x, limit)) * clip(w3 x) * weight): (n, d) float32.
 
         x (n, d); ids (n, picks) int32 and weights (n, picks) float32, both None for a shared expert; add
-        (n, d) float32 or None, of one row perhaps in two; ahead, parts: as in `Linear`. settled: ids and
+        (n, d) float32 or None, of one row perhaps in two; ahead, parts: as in `Linear`. settled: x, ids and
         weights were there before the operation before this one, which `settles`.
         """
         rows = []
