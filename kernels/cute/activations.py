@@ -11,6 +11,7 @@ from dsv4chat.kernels.cute.units import Format, wide
 
 THREADS = 256
 AT_ONCE = 4
+MOST_EARLY = 8 * AT_ONCE * THREADS  # columns
 
 
 @cute.jit
@@ -67,12 +68,9 @@ def _stage_row(
                 )
 
 
-MOST_EARLY = AT_ONCE * THREADS  # pieces
-
-
 @cute.jit
 def read_early(fmt: cutlass.Constexpr, words: cute.Tensor, source: Int64, units: Int32):
-    """A row of bfloat16 or half, whole units of at most MOST_EARLY pieces, on its way into registers: 4 *
+    """A row of bfloat16 or half, whole units of at most MOST_EARLY columns, on its way into registers: 4 *
     AT_ONCE words. It may be younger than this kernel's L1.
     """
     tid, _, _ = cute.arch.thread_idx()

@@ -1,10 +1,20 @@
-"""The blocks of a cluster, and what arrives in shared memory by itself: single instructions."""
+"""Barriers of a block and of a cluster, and what arrives in shared memory by itself: single instructions."""
 
 from typing import Any
 
 from cutlass import Int32
 
 from dsv4chat.kernels.cute.ptx import asm
+
+
+def wait_with(value: Any) -> None:
+    """The block's barrier, which a thread reaches only when it has this Int32."""
+    asm(
+        "{ .reg .pred p, q; setp.ne.s32 p, $0, 0; barrier.cta.red.or.pred.aligned q, 0, p; }",
+        [],
+        [value],
+        volatile=True,
+    )
 
 
 def cluster_arrive() -> None:

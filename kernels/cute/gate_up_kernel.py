@@ -16,7 +16,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import activations, arithmetic, gemv, one_row, ptx, reductions
+from dsv4chat.kernels.cute import activations, arithmetic, barriers, gemv, one_row, ptx
 from dsv4chat.kernels.cute.hosting import host
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
@@ -96,15 +96,16 @@ def enter(
     source = x + ((slot // picks) * x_stride).to(Int64) * activations.x_bytes(x_kind)
     early = Int32(0)
     if cutlass.const_expr(one and exact):
-        early = ((settled != 0) & (x_kind < 2) & (k <= activations.MOST_EARLY * 8)).to(Int32)
+        early = ((settled != 0) & (x_kind < 2) & (k <= activations.MOST_EARLY)).to(Int32)
     if (ids != 0) & (settled == 0):
         cute.arch.griddepcontrol_wait()
     expert = _expert(ids, slot)
     words = cute.make_rmem_tensor((4 * activations.AT_ONCE,), Int32)
     if early != 0:
-        # A multiprocessor's loads come in order: no warp asks for weights before all have asked for these.
+        # A multiprocessor's loads come in order: no warp asks for weights before all have their expert's
+        # number and have asked for x.
         activations.read_early(fmt, words, source, units)
-        reductions.any_of_block((expert < 0).to(Int32))
+        barriers.wait_with((expert < 0).to(Int32))
     matrix = codes + expert.to(Int64) * codes_expert
     matrix_scales = scales + expert.to(Int64) * scales_expert
 

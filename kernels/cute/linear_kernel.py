@@ -20,7 +20,7 @@ from cutlass import Float32, Int32, Int64
 from dsv4chat.kernels.cute import activations, gemv, one_row, ptx
 from dsv4chat.kernels.cute.hosting import host
 from dsv4chat.kernels.cute.prefetching import prefetch
-from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
+from dsv4chat.kernels.cute.units import FP8, STAGE_BYTES, rows_at, units_of
 
 
 @cute.jit
@@ -140,7 +140,7 @@ def product(
 
         one_row.walk(
             fmt, exact, fmt.stages, locate, begin, hold_row, None, store_row, run, shared, x_shared,
-            x_shared + x_row_bytes, fmt.name == "fp8",
+            x_shared + x_row_bytes, fmt is FP8,
         )  # fmt: skip
     else:
         work = gemv.Work((matrix_rows + 15) >> 4, units, k, wk_bits, block=block, blocks=blocks)

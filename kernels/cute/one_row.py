@@ -130,8 +130,9 @@ def walk(
     begin: as in `gemv.walk`; locate(tile, unit), for the first unit of a row: where this lane's part of the
     row begins; factor(unit): what its sums are multiplied by, or None; hold(tile, row): what `store` will
     need for a row of a tile; store(tile, row, sum, held): called by half the block, of each warp all lanes.
-    zeros: where ZEROS_BYTES of shared memory are free (NVFP4). full: every stage is
-    asked for before x, instead of all but one.
+    zeros: where ZEROS_BYTES of shared memory are free (NVFP4). full: every stage is asked for before x, and
+    again when it is done with, instead of all but one, and before the next is worked on; for all products it
+    is no gain (docs/performance.md).
     """
     tid, _, _ = cute.arch.thread_idx()
     warp = cute.arch.make_warp_uniform(tid >> 5)
@@ -169,15 +170,15 @@ def walk(
             cute.arch.sync_warp()
             if cutlass.const_expr(not full):
                 _ask(fmt, exact, locate, lane, at, place, run, free, hop, hop_tiles)
+                free = slot
             products = _products(fmt, lane, lane.ring + slot * STAGE_BYTES, x, unit)
             if cutlass.const_expr(factor is not None):
                 times = factor(unit)
                 products = [value * times for value in products]
             put(sums, [sums[i] + products[i] for i in range(4)])
             if cutlass.const_expr(full):
-                cute.arch.sync_warp()
+                cute.arch.sync_warp()  # all lanes have read the stage
                 _ask(fmt, exact, locate, lane, at, place, run, slot, hop, hop_tiles)
-            free = slot
             slot = slot + 1
             if slot == stages:
                 slot = Int32(0)

@@ -16,17 +16,6 @@ LOWEST = -3.4e38
 NOBODY = 1 << 30  # a number larger than those of values that are there
 
 
-def any_of_block(value: Any) -> Any:
-    """1 if the Int32 is not 0 in a thread of the block, which all wait for each other."""
-    return ptx.asm(
-        "{ .reg .pred p, q; setp.ne.s32 p, $1, 0; barrier.cta.red.or.pred.aligned q, 0, p; "
-        "selp.b32 $0, 1, 0, q; }",
-        [Int32],
-        [value],
-        volatile=True,
-    )
-
-
 def block_sum(value: Any, shared: Any, tid: Any, warps: int) -> Any:
     """The sum over the first `warps` warps."""
     part = cute.arch.warp_reduction_sum(value)
