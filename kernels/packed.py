@@ -14,6 +14,7 @@ from torch import Tensor
 from dsv4chat.kernels.codes import decode_e2m1, e8m0_values
 from dsv4chat.kernels.formats import MXFP4Weight, NVFP4Weight, Weight
 from dsv4chat.kernels.fp8 import TILE
+from dsv4chat.kernels.grouping import ROWS, group_, groupable, ungrouped
 from dsv4chat.kernels.linear import Stack, product, products
 from dsv4chat.kernels.spread import decode_spread, spread_
 
@@ -27,7 +28,8 @@ class Packed:
 
     codes and scales have the layouts of `formats`, with the same leading axis; scales is None for "plain".
     row_factor: (rows,) or (e, rows) float32, multiplies the product's rows; None where every factor is 1.
-    spread: NVFP4 codes lie in the order of `spread`, not in the stored one.
+    spread: NVFP4 codes lie in the order of `spread`, not in the stored one. grouped: all of them in that of
+    `grouping`.
     """
 
     format: str
@@ -35,6 +37,7 @@ class Packed:
     scales: Tensor | None = None
     row_factor: Tensor | None = None
     spread: bool = False
+    grouped: bool = False
 
     @property
     def shape(self) -> torch.Size:
@@ -51,10 +54,12 @@ class Packed:
         """Rows start..stop of one matrix, as views; FP8 on tiles' edges only, else as plain values."""
         if self.format == "FP8" and start % TILE:
             return _unpacked(self).part(start, stop)
+        if self.grouped and (start % ROWS or stop % ROWS):
+            return self._in_rows().part(start, stop)
         step = TILE if self.format == "FP8" else 1
         scales = None if self.scales is None else self.scales[start // step : -(-stop // step)]
         factor = None if self.row_factor is None else self.row_factor[start:stop]
-        return Packed(self.format, self.codes[start:stop], scales, factor, self.spread)
+        return replace(self, codes=self.codes[start:stop], scales=scales, row_factor=factor)
 
     def empty(self, count: int) -> "Packed":
         """Room for `count` matrices like this one."""
@@ -64,7 +69,7 @@ class Packed:
 
         codes = make(self.codes)
         assert codes is not None
-        return Packed(self.format, codes, make(self.scales), make(self.row_factor), self.spread)
+        return replace(self, codes=codes, scales=make(self.scales), row_factor=make(self.row_factor))
 
     def put(self, index: int, one: "Packed") -> None:
         """Write a matrix of the same kind to place `index`."""
@@ -90,25 +95,29 @@ class Packed:
 
         codes = pick(self.codes)
         assert codes is not None
-        return Packed(self.format, codes, pick(self.scales), pick(self.row_factor), self.spread)
+        return replace(self, codes=codes, scales=pick(self.scales), row_factor=pick(self.row_factor))
 
     def split(self, groups: int) -> "Packed":
         """A matrix of groups * rows rows as (groups, rows, columns)."""
-        whole = self
-        if self.format == "FP8" and self.codes.shape[0] // groups % TILE:
+        whole, rows = self, self.codes.shape[0] // groups
+        if self.format == "FP8" and rows % TILE:
             whole = _unpacked(self)
+        elif self.grouped and rows % ROWS:
+            whole = self._in_rows()
 
         def view(tensor: Tensor | None) -> Tensor | None:
             return None if tensor is None else tensor.view(groups, -1, *tensor.shape[1:])
 
         codes = view(whole.codes)
         assert codes is not None
-        return Packed(whole.format, codes, view(whole.scales), view(whole.row_factor), self.spread)
+        return replace(whole, codes=codes, scales=view(whole.scales), row_factor=view(whole.row_factor))
 
     def values(self, dtype: torch.dtype) -> Tensor:
         """Codes times scales, without `row_factor`: exact in bfloat16 (FP8 with float32 scales: rounded)."""
         if self.scales is None:
             return self.codes.to(dtype)
+        if self.grouped:
+            return self._in_rows().values(dtype)
         *lead, columns = self.shape
         if self.format == "FP8":
             factors = e8m0_values(self.scales) if self.scales.dtype == torch.uint8 else self.scales
@@ -120,11 +129,22 @@ class Packed:
         blocks = nibbles.view(*lead, -1, SCALED_COLUMNS[self.format])
         return (blocks * scales.to(dtype)[..., None]).view(*lead, columns)
 
-    def in_spread_order(self) -> "Packed":
-        """With NVFP4 codes in the order of `spread`, changed in place: whoever shares them must not go on."""
-        if self.format != "NVFP4" or self.spread:
-            return self
-        return replace(self, codes=spread_(self.codes), spread=True)
+    def arranged(self, spread: bool) -> "Packed":
+        """With codes in the order the kernels want, changed in place: whoever shares them must not go on.
+
+        NVFP4 and FP8 are grouped where that can be. spread: NVFP4 codes come in the order of `spread` too.
+        """
+        codes = self.codes
+        spread = spread and self.format == "NVFP4" and not self.spread
+        group = self.format in ("NVFP4", "FP8") and not self.grouped and groupable(codes)
+        if spread:
+            codes = spread_(codes)
+        if group:
+            codes = group_(codes)
+        return replace(self, codes=codes, spread=self.spread or spread, grouped=self.grouped or group)
+
+    def _in_rows(self) -> "Packed":
+        return replace(self, codes=ungrouped(self.codes), grouped=False)
 
     def dense(self, dtype: torch.dtype) -> Tensor:
         """All factors multiplied in, rounded once to `dtype`."""

@@ -36,10 +36,11 @@ best (more are done in turns); results are float32, in `out` when given, else al
 
 Their exact meaning is that of the PyTorch versions: `kernels.step_operations`, `step_rows`, `step_index`.
 
-Layouts: codes as stored, in place; on Hopper those of NVFP4 with their bits in another order
-(`spread_order`), changed at load. NVFP4 block scales are copied once into the order the lanes want
-(`arrange.quad_scales`, exact, 1/9 of the weight; `arrange.linear_scales` goes back), FP8 tile scales to
-float32; a caller with no other use for `Packed.scales` may drop it. MXFP4 and float32 matrices have no
+Layouts: NVFP4 and FP8 codes in groups of eight rows (`kernels.grouping`) where rows and columns come in whole
+groups and units, on Hopper those of NVFP4 with their bits in another order (`spread_order`): both changed in
+place at load (`Packed.arranged`), else copied. NVFP4 block scales are copied once into the order the lanes want
+(`arrange.quad_scales`, 1/9 of the weight), FP8 tile scales to float32; a caller with no other use for
+`Packed.scales` may drop it. MXFP4 and float32 matrices have no
 kernel: convert MXFP4 at load (`NVFP4Weight.from_mxfp4`, exact), or they run on PyTorch.
 
 Every kernel waits for the one before it only where it needs its results (programmatic dependent launch),

@@ -1,12 +1,13 @@
-"""How the kernels want a matrix: codes as they are stored (on Hopper those of NVFP4 with their bits spread,
-`kernels.spread`), scales in the order in which lanes need them.
+"""How the kernels want a matrix: codes as they are stored, but NVFP4 and FP8 of whole units in groups of rows
+(`kernels.grouping`), and on Hopper those of NVFP4 with their bits spread (`kernels.spread`); scales in the
+order in which lanes need them, of NVFP4 grouped as the codes are.
 
 NVFP4, per row and unit of 256 columns: lane t of a quad takes the 16-byte chunks t and t + 4 of the unit's
 codes; each chunk has two block scales, and all four lie together:
 
     (units, 2 chunks, 4 lanes, 2) -> (units, 4 lanes, 2 chunks, 2)        bytes, zero beyond the last column
 
-FP8: one float32 a tile, whatever the scales were stored as. Both directions are exact.
+FP8: one float32 a tile, whatever the scales were stored as. Nothing is rounded.
 """
 
 from dataclasses import dataclass, replace
@@ -17,8 +18,8 @@ from torch import Tensor
 
 from dsv4chat.kernels.codes import e8m0_values
 from dsv4chat.kernels.fp8 import TILE
+from dsv4chat.kernels.grouping import ROWS, groupable, grouped_scales
 from dsv4chat.kernels.packed import Packed
-from dsv4chat.kernels.spread import spread_
 
 _UNIT_SCALES = 16
 # Columns a 16-byte chunk holds, and columns a warp takes at once.
@@ -33,12 +34,6 @@ def quad_scales(scales: Tensor) -> Tensor:
     padded = F.pad(raw, (0, -raw.shape[-1] % _UNIT_SCALES))
     quads = padded.view(*padded.shape[:-1], -1, 2, 4, 2).transpose(-2, -3)
     return quads.reshape(padded.shape)
-
-
-def linear_scales(quads: Tensor, blocks: int) -> Tensor:
-    """The inverse of `quad_scales`: the first `blocks` scales of each row in linear order, E4M3."""
-    raw = quads.view(*quads.shape[:-1], -1, 4, 2, 2).transpose(-2, -3).reshape(quads.shape)
-    return raw[..., :blocks].contiguous().view(torch.float8_e4m3fn)
 
 
 @dataclass(frozen=True)
@@ -57,8 +52,8 @@ class Matrix:
 
     @property
     def exact(self) -> bool:
-        """Whether the columns are a multiple of a unit."""
-        return self.columns % UNIT[self.format] == 0
+        """Whether there are whole units only, in groups unless it is bfloat16."""
+        return self.columns % UNIT[self.format] == 0 and (self.format == "bf16" or self.rows % ROWS == 0)
 
     @property
     def units(self) -> int:
@@ -87,9 +82,11 @@ class Matrix:
 
     def first(self, rows: int) -> "Matrix":
         """The first rows, up to a tile's end, of one matrix, in the same memory."""
-        step = TILE if self.format == "fp8" else 1
+        step = TILE if self.format == "fp8" else ROWS
         kept = min(self.rows, -(-rows // step) * step)
-        scales = None if self.scales is None else self.scales[: -(-kept // step)]
+        scales = self.scales
+        if scales is not None:
+            scales = scales[: -(-kept // step) if self.format == "fp8" else kept]
         factors = None if self.factors is None else self.factors[:kept]
         return replace(self, rows=kept, codes=self.codes[:kept], scales=scales, factors=factors)
 
@@ -102,7 +99,8 @@ def matrix(packed: Packed, spread: bool = False) -> Matrix | None:
     """A matrix ready for a kernel, sharing the codes; None when no kernel takes it: MXFP4 and float32,
     columns that are no multiple of 32 (NVFP4), 16 (FP8) or 8 (bfloat16), or codes that are not contiguous.
 
-    spread: NVFP4 codes are wanted in the order of `kernels.spread`; those that are not get a copy.
+    spread: NVFP4 codes are wanted in the order of `kernels.spread`. Codes in another order than is wanted are
+    copied.
     """
     format = _NAMES.get(packed.format)
     if packed.format == "plain" and packed.codes.dtype == torch.bfloat16:
@@ -110,12 +108,15 @@ def matrix(packed: Packed, spread: bool = False) -> Matrix | None:
     rows, columns = packed.shape[-2:]
     if format is None or columns % CHUNK[format] or not packed.codes.is_contiguous():
         return None
+    grouped = format != "bf16" and groupable(packed.codes)
+    if (spread and format == "nvfp4" and not packed.spread) or grouped != packed.grouped:
+        packed = replace(packed, codes=packed.codes.clone()).arranged(spread)
     scales, codes = packed.scales, packed.codes
     if format == "nvfp4":
         assert scales is not None
         scales = quad_scales(scales)
-        if spread and not packed.spread:
-            codes = spread_(codes.clone())
+        if grouped:
+            scales = grouped_scales(scales)
     elif format == "fp8":
         assert scales is not None
         scales = (e8m0_values(scales) if scales.dtype == torch.uint8 else scales).contiguous()

@@ -53,6 +53,7 @@ SOURCES = (
     "reductions.py",
     "router_kernel.py",
     "rows_kernel.py",
+    "runs.py",
     "sampler_end_kernel.py",
     "sampler_scan_kernel.py",
     "sinkhorn.py",

@@ -2,7 +2,7 @@
 
 Hopper has no instruction for NVFP4. There a half with the sign of an E2M1 code at bit 15 and its magnitude at
 bits 9 to 11 is 2^-14 times its value (code 1 becomes a subnormal), and codes come in the order of
-`spread_order`, in which a mask and a multiplication bring two of them there. On Blackwell
+`spread_order`, in which a shift and a mask bring two of them there. On Blackwell
 `cvt.rn.f16x2.e2m1x2` takes them as they are stored. Either way pairs are neighbours: (0, 1), (2, 3) ...
 
 E4M3 block scales: byte << 7 is a half of 2^-8 times the value, on Hopper made 2^7 times the value. Codes
@@ -15,7 +15,7 @@ from typing import Any
 from cutlass import Int32
 
 from dsv4chat.kernels.cute import arithmetic, ptx
-from dsv4chat.kernels.cute.spread_order import HALVES, STEPS
+from dsv4chat.kernels.cute.spread_order import HALVES, SHIFTS
 from dsv4chat.kernels.cute.target import BLACKWELL
 
 UNSCALE = 2.0**8 if BLACKWELL else 2.0**7
@@ -66,12 +66,10 @@ def nvfp4_codes(word: Any) -> Any:
             [Int32] * 4,
             [word],
         )
-    first, second, third = STEPS
-    return ptx.asm(
-        f"{{ .reg .b32 a; and.b32 $0, $4, {MASK:#x};\n"
-        f"mul.lo.u32 a, $4, {first[1]}; and.b32 $1, a, {MASK:#x};\n"
-        f"and.b32 a, $4, {second[0]:#x}; mul.lo.u32 a, a, {second[1]}; and.b32 $2, a, {MASK:#x};\n"
-        f"and.b32 a, $4, {third[0]:#x}; mul.lo.u32 a, a, {third[1]}; and.b32 $3, a, {MASK:#x}; }}",
-        [Int32] * 4,
-        [word],
-    )
+    steps = []
+    for pair, (left, added) in enumerate(SHIFTS):
+        steps.append(f"shl.b32 a, $4, {left};" if left > 0 else f"shr.u32 a, $4, {-left};")
+        if added:
+            steps.append("xor.b32 a, a, $4;")
+        steps.append(f"and.b32 ${pair}, a, {MASK:#x};")
+    return ptx.asm(f"{{ .reg .b32 a; {' '.join(steps)} }}", [Int32] * 4, [word])

@@ -12,25 +12,39 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import activations, arithmetic, gemv, one_row, ptx
+from dsv4chat.kernels.cute import activations, arithmetic, gemv, one_row, ptx, runs
 from dsv4chat.kernels.cute.hosting import host
 from dsv4chat.kernels.cute.prefetching import prefetch
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of, wide
 
-STAGES = 4  # beside the hidden layers of all picks
+STAGES = 3  # beside the hidden layers of all picks
 MOST_PICKS = 32
+FACTORS = MOST_PICKS * 16  # behind where each pick's codes and scales begin
+PICKS_BYTES = FACTORS + MOST_PICKS * 4
 PICKS_AT_ONCE = 9  # a thread's part of six picks of 3,072
 PICK_BITS = 20  # unit * ceil(2^20 / units) >> 20 is unit // units, for the few hundred units there can be
 
 
 @cute.jit
-def _stage_picks(ids: Int64, factors: Int64, first: Int32, picks: Int32, to: Int32, tid: Int32) -> Float32:
-    """Each pick's expert into shared memory, with room for MOST_PICKS; thread `pick` gets its factor, 0 where
-    there are none, perhaps later: nobody waits for it here.
+def _stage_picks(
+    ids: Int64,
+    factors: Int64,
+    codes: Int64,
+    scales: Int64,
+    codes_expert: Int64,
+    scales_expert: Int64,
+    first: Int32,
+    picks: Int32,
+    to: Int32,
+    tid: Int32,
+) -> Float32:
+    """Where each pick's matrix begins into shared memory, with room for MOST_PICKS; thread `pick` gets its
+    factor, 0 where there are none, perhaps later: nobody waits for it here.
     """
     expert = ptx.load_shared_by_all(ids + (first + cutlass.min(tid, picks - 1)).to(Int64) * 4)
     if tid < picks:
-        ptx.shared_store_32(to + tid * 4, expert)
+        begin = [codes + wide(expert) * codes_expert, scales + wide(expert) * scales_expert]
+        ptx.shared_store_128(to + tid * 16, [word for one in begin for word in arithmetic.words_of(one)])
     wanted = ((factors != 0) & (tid < picks)).to(Int32)
     return ptx.load_f32_if(factors + wide(expert * 4), wanted)
 
@@ -65,29 +79,32 @@ def _down_kernel(
     _, token, _ = cute.arch.block_idx()
     tid, _, _ = cute.arch.thread_idx()
     lane = tid & 31
-    shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    experts_at = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES * STAGE_BYTES
-    x_shared = experts_at + MOST_PICKS * 8
+    shared = ptx.kept(cute.arch.get_dyn_smem(Int32, alignment=128).toint())
+    picks_at = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES * STAGE_BYTES
+    x_shared = picks_at + PICKS_BYTES
     units = units_of(fmt, k)
     x_row_bytes = units * (fmt.unit * 2)
     # With settled ids gate_up was launched after they were complete, and so was this kernel.
     if settled == 0:
         cute.arch.griddepcontrol_wait()
-    own_factor = _stage_picks(ids, factors, token * picks, picks, experts_at, tid)
+    own_factor = _stage_picks(
+        ids, factors, codes, scales, codes_expert, scales_expert, token * picks, picks, picks_at, tid
+    )
     cute.arch.sync_threads()
 
     def pick_of(unit: Any) -> Any:
         return (unit * pick_factor) >> PICK_BITS
 
+    def bases(pick: Any) -> Any:
+        words = ptx.shared_load_128(picks_at + pick * 16)
+        return arithmetic.whole(*words[:2]), arithmetic.whole(*words[2:])
+
     def locate(tile: Any, unit: Any) -> Any:
-        pick = pick_of(unit)
-        chosen = ptx.shared_load_32(experts_at + pick * 4).to(Int64)
-
         def row(r: Any) -> Any:
-            number = cutlass.min(tile * 16 + r, d - 1)
-            return codes + chosen * codes_expert, scales + chosen * scales_expert, number
+            return Int64(0), Int64(0), cutlass.min(tile * 16 + r, d - 1)
 
-        return rows_at(fmt, lane, row, (Int32(0), k, units))
+        # An expert's matrix is less than 2 GiB.
+        return [distance.to(Int32) for distance in rows_at(fmt, exact, lane, row, (unit, k, units))]
 
     def begin() -> None:
         cute.arch.griddepcontrol_wait()
@@ -96,7 +113,7 @@ def _down_kernel(
         # Asked for before the weights, and not waited for until now.
         if tid < picks:
             value = arithmetic.pick(factors != 0, own_factor, Float32(1.0))
-            ptx.shared_store_f32(experts_at + (MOST_PICKS + tid) * 4, value)
+            ptx.shared_store_f32(picks_at + FACTORS + tid * 4, value)
         source = hidden + (token * picks).to(Int64) * k.to(Int64) * 2
         if cutlass.const_expr(exact):
             # Whole units: the picks are one long row, all of it asked for at once.
@@ -122,10 +139,10 @@ def _down_kernel(
         cute.arch.sync_threads()
 
     def factor(unit: Any) -> Any:
-        return ptx.shared_load_f32(experts_at + (MOST_PICKS + pick_of(unit)) * 4)
+        return ptx.shared_load_f32(picks_at + FACTORS + pick_of(unit) * 4)
 
     block, _, _ = cute.arch.block_idx()
-    run = one_row.run_of(block, (portion, rest, split), units * picks, k, units, pick_of)
+    run = runs.run_of(block, (portion, rest, split), units * picks, k, units, pick_of, bases)
 
     def hold(tile: Any, row: Any) -> Any:
         number = cutlass.min(tile * 16 + row, d - 1)
@@ -138,7 +155,7 @@ def _down_kernel(
         number = tile * 16 + row
         there = run.holds(tile) & (number < d)
         at = out + (token * d + number).to(Int64) * 4
-        one_row.store_part(run, split, tile, there, at, d, total + held)
+        runs.store_part(run, split, tile, there, at, d, total + held)
 
     one_row.walk(
         fmt, exact, STAGES, locate, begin, hold, factor, store, run, shared, x_shared,

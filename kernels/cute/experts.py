@@ -22,10 +22,10 @@ from dsv4chat.kernels.cute.products import (
 )
 from dsv4chat.kernels.cute.sharing import WARPS, Portions, split
 
-STAGES_DOWN, BLOCKS_DOWN = 4, 2
+STAGES_DOWN, BLOCKS_DOWN = 3, 2
 MOST_PICKS = 32
 PICK_BITS = 20
-PICKS_BYTES = 8 * MOST_PICKS  # in which `down` keeps the picks' experts and factors
+PICKS_BYTES = 20 * MOST_PICKS  # in which `down` keeps where the picks' matrices begin, and their factors
 
 
 class Experts:

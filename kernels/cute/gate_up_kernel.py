@@ -16,7 +16,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import activations, arithmetic, barriers, gemv, one_row, ptx
+from dsv4chat.kernels.cute import activations, arithmetic, barriers, gemv, one_row, ptx, runs
 from dsv4chat.kernels.cute.hosting import host
 from dsv4chat.kernels.cute.units import STAGE_BYTES, rows_at, units_of
 
@@ -114,7 +114,7 @@ def enter(
             number = cutlass.min(tile * 8 + (r & 7), inner - 1)
             return matrix, matrix_scales, number + (r >> 3) * up
 
-        return rows_at(fmt, lane, row, (unit, k, units))
+        return rows_at(fmt, exact, lane, row, (unit, k, units))
 
     def begin() -> None:
         if early != 0:
@@ -133,7 +133,7 @@ def enter(
         _store_hidden(hidden, weights, slot, inner, tile * 8 + g, t * 2, rows, limit, values)
 
     if cutlass.const_expr(one):
-        run = one_row.run_of(block, (portion, rest, Int32(0)), units, k)
+        run = runs.run_of(block, (portion, rest, Int32(0)), units, k)
 
         def hold_row(tile: Any, row: Any) -> Any:
             number = expert * factors_expert + cutlass.min(tile * 8 + (row & 7), inner - 1)

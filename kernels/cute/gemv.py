@@ -22,7 +22,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, ptx
-from dsv4chat.kernels.cute.units import STAGE_BYTES, TIMES, Lane, copy_unit, pieces, wide
+from dsv4chat.kernels.cute.units import STAGE_BYTES, TIMES, Lane, copy_unit, pieces, steps, wide
 
 WARPS = 8
 THREADS = 32 * WARPS
@@ -65,7 +65,7 @@ def _ask(
     tile = place[0]
     unit = place[1]
     if tile < work.tiles:
-        copy_unit(fmt, exact, values_of(at, 5), lane, slot, unit, work.k)
+        copy_unit(fmt, exact, values_of(at, len(steps(fmt, exact))), lane, slot, unit, work.k)
         wk = Int32(1) << work.wk_bits
         following = unit + wk
         if following >= work.units:
@@ -74,8 +74,7 @@ def _ask(
             if tile < work.tiles:
                 put(at, locate(tile, following))
         else:
-            codes = wide(wk * 128)
-            put(at, [at[i] + codes for i in range(4)] + [at[4] + wide(wk * fmt.scale_bytes)])
+            put(at, [at[i] + wide(wk * move) for i, move in enumerate(steps(fmt, exact))])
         place[0] = tile
         place[1] = following
     cute.arch.cp_async_commit_group()
@@ -111,7 +110,7 @@ def walk(
     group = warp >> work.wk_bits
     at_once = Int32(WARPS) >> work.wk_bits
     step = blocks * at_once
-    at = cute.make_rmem_tensor((5,), Int64)
+    at = cute.make_rmem_tensor((len(steps(fmt, exact)),), Int64)
     place = cute.make_rmem_tensor((2,), Int32)
     put(place, [block * at_once + group, kw])
     if place[0] < work.tiles:

@@ -17,7 +17,7 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
-from dsv4chat.kernels.cute import activations, gemv, one_row, ptx
+from dsv4chat.kernels.cute import activations, gemv, one_row, ptx, runs
 from dsv4chat.kernels.cute.hosting import host
 from dsv4chat.kernels.cute.prefetching import prefetch
 from dsv4chat.kernels.cute.units import FP8, STAGE_BYTES, rows_at, units_of
@@ -100,7 +100,7 @@ def product(
         def row(r: Any) -> Any:
             return matrix, matrix_scales, cutlass.min(tile * 16 + r, matrix_rows - 1)
 
-        return rows_at(fmt, lane, row, (unit, k, units))
+        return rows_at(fmt, exact, lane, row, (unit, k, units))
 
     def begin() -> None:
         cute.arch.griddepcontrol_wait()
@@ -123,7 +123,7 @@ def product(
         _store(out, out_stride, first, tile * 16 + g, matrix_rows, t * 2, rows, halves, values)
 
     if cutlass.const_expr(one):
-        run = one_row.run_of(block, (portion, rest, split), units, k)
+        run = runs.run_of(block, (portion, rest, split), units, k)
 
         def hold_row(tile: Any, row: Any) -> Any:
             return gemv.load_factor(factors, first + cutlass.min(tile * 16 + row, matrix_rows - 1))
@@ -136,7 +136,7 @@ def product(
                 if there:
                     ptx.store_clipped_f16(out + place * 2, total * held)
             else:
-                one_row.store_part(run, split, tile, there, out + place * 4, out_stride, total * held)
+                runs.store_part(run, split, tile, there, out + place * 4, out_stride, total * held)
 
         one_row.walk(
             fmt, exact, fmt.stages, locate, begin, hold_row, None, store_row, run, shared, x_shared,

@@ -11,7 +11,6 @@ applied to the sum instead of the codes: 8 multiplications a lane and unit inste
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import cutlass
@@ -20,55 +19,22 @@ from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, decode, ptx
 from dsv4chat.kernels.cute.gemv import SUMS_BYTES, WARPS, put, values_of
-from dsv4chat.kernels.cute.units import NVFP4, STAGE_BYTES, TIMES, Lane, chunks, copy_unit, pieces, wide
+from dsv4chat.kernels.cute.units import (
+    NVFP4,
+    STAGE_BYTES,
+    TIMES,
+    Lane,
+    chunks,
+    copy_unit,
+    pieces,
+    steps,
+    wide,
+)
 
 TILES = 8  # added up at a time
 WARP_BYTES = 16 * 4  # a warp's sums of a tile
 TILE_BYTES = WARPS * WARP_BYTES
 ZEROS_BYTES = 512  # as much as a unit's x
-
-
-@dataclass(frozen=True)
-class Run:
-    """A block's units, numbered tile after tile; all Int32 of the kernel.
-
-    units: of a tile; first, last: the run; k: columns of a row. row_units, pick_of: where a tile's columns
-    are several rows one behind the other (picks), units of a row and a unit's row.
-    """
-
-    units: Any
-    first: Any
-    last: Any
-    k: Any
-    row_units: Any = None
-    pick_of: Any = None
-
-    def inside(self, unit: Any) -> Any:
-        """The unit's number within its row."""
-        return unit if self.pick_of is None else unit - self.pick_of(unit) * self.row_units
-
-    def holds(self, tile: Any) -> Any:
-        """Whether some of the tile, which is not before the run, is this block's."""
-        return tile * self.units < self.last
-
-    def begun(self, tile: Any) -> Any:
-        """Whether the tile's first unit is this block's."""
-        return tile * self.units >= self.first
-
-    def whole(self, tile: Any) -> Any:
-        """Whether the tile is this block's alone."""
-        return (tile * self.units >= self.first) & ((tile + 1) * self.units <= self.last)
-
-
-def run_of(block: Any, shares: tuple[Any, Any, Any], units: Any, k: Any, *picks: Any) -> Run:
-    """Block number `block`. shares: portion, rest, split: `portion` tiles, of the first `rest` blocks one
-    more; with split, units.
-    """
-    portion, rest, split = shares
-    grain = arithmetic.pick(split == 0, units, Int32(1))
-    first = block * portion + cutlass.min(block, rest)
-    count = portion + (block < rest).to(Int32)
-    return Run(units, first * grain, (first + count) * grain, k, *picks)
 
 
 @cute.jit
@@ -86,23 +52,27 @@ def _ask(
 ):
     """Ask for the unit at `place` (tile, unit, units left) into stage `slot`, and go on to the warp's next.
 
-    at: where this lane's part of the row begins.
+    at: where this lane's part of the tile begins; with picks, how far behind the bases of each.
     """
     if place[2] > 0:
         unit = place[1]
-        inside = run.inside(unit)
-        here = [at[i] + wide(inside) * 128 for i in range(4)] + [at[4] + wide(inside) * fmt.scale_bytes]
+        inside = unit
+        moves = steps(fmt, exact)
+        begin = values_of(at, len(moves))
+        if cutlass.const_expr(run.pick_of is not None):
+            pick = run.pick_of(unit)
+            inside = unit - pick * run.row_units
+            codes, scales = run.bases(pick)
+            begin = [codes + wide(distance) for distance in begin[:-1]] + [scales + wide(begin[-1])]
+        here = [address + wide(inside) * move for address, move in zip(begin, moves, strict=True)]
         copy_unit(fmt, exact, here, lane, slot, inside, run.k)
         tile = place[0] + hop_tiles
         following = unit + hop
         if following >= run.units:
             following = following - run.units
             tile = tile + 1
-        if tile != place[0]:
-            if place[2] > 1:
-                put(at, locate(tile, following - run.inside(following)))
-        elif cutlass.const_expr(run.pick_of is not None) and inside + WARPS >= run.row_units:
-            put(at, locate(tile, following - run.inside(following)))
+        if (tile != place[0]) & (place[2] > 1):
+            put(at, locate(tile, Int32(0)))
         place[0] = tile
         place[1] = following
         place[2] = place[2] - 1
@@ -127,12 +97,12 @@ def walk(
 ):
     """Go through the run.
 
-    begin: as in `gemv.walk`; locate(tile, unit), for the first unit of a row: where this lane's part of the
-    row begins; factor(unit): what its sums are multiplied by, or None; hold(tile, row): what `store` will
-    need for a row of a tile; store(tile, row, sum, held): called by half the block, of each warp all lanes.
-    zeros: where ZEROS_BYTES of shared memory are free (NVFP4). full: every stage is asked for before x, and
-    again when it is done with, instead of all but one, and before the next is worked on; for all products it
-    is no gain (docs/performance.md).
+    begin: as in `gemv.walk`; locate(tile, 0): where this lane's part of a tile begins, Int64 addresses or,
+    with picks, Int32 distances; factor(unit): what its sums are multiplied by, or None; hold(tile, row): what
+    `store` will need for a row of a tile; store(tile, row, sum, held): called by half the block, of each warp
+    all lanes. zeros: where ZEROS_BYTES of shared memory are free (NVFP4). full: every stage is asked for
+    before x, and again when it is done with, instead of all but one, and before the next is worked on; for
+    all products it is no gain (docs/performance.md).
     """
     tid, _, _ = cute.arch.thread_idx()
     warp = cute.arch.make_warp_uniform(tid >> 5)
@@ -143,11 +113,12 @@ def walk(
     start = run.first + warp
     tile = start // units
     unit = start - tile * units
-    at = cute.make_rmem_tensor((5,), Int64)
+    kind = Int64 if run.pick_of is None else Int32
+    at = cute.make_rmem_tensor((len(steps(fmt, exact)),), kind)
     place = cute.make_rmem_tensor((3,), Int32)
     put(place, [tile, unit, (cutlass.max(run.last - start, 0) + (WARPS - 1)) >> 3])
     if place[2] > 0:
-        put(at, locate(tile, unit - run.inside(unit)))
+        put(at, locate(tile, Int32(0)))
     for slot in cutlass.range(stages if full else stages - 1, unroll=1):
         _ask(fmt, exact, locate, lane, at, place, run, slot, hop, hop_tiles)
     nothing = [Float32(0.0)] * 4
@@ -205,19 +176,6 @@ def walk(
             cute.arch.sync_threads()
             ptx.shared_store_f32x4(shared + tid * 16, nothing)
             cute.arch.sync_threads()
-
-
-@cute.jit
-def store_part(
-    run: cutlass.Constexpr, split: Int32, tile: Int32, there: Any, at: Int64, stride: Int32, value: Float32
-):
-    """A row's sum, `there` or nothing; of a tile that is not cut the other part is zero."""
-    if there:
-        begun = run.begun(tile)
-        part = at + wide(arithmetic.pick(begun, Int32(0), stride)) * 4
-        ptx.store_f32(part, value)
-        if (split != 0) & run.whole(tile):
-            ptx.store_f32(at + wide(stride) * 4, Float32(0.0))
 
 
 def unscaled(fmt: Any) -> float:

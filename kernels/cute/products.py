@@ -19,7 +19,7 @@ THREADS = 256
 SUMS_BYTES = 4096  # shared memory in which a block's warps add up
 STAGE_BYTES = 2304  # and what a warp's stage takes
 # Per format: stages of a warp, and blocks of a multiprocessor at a time.
-STAGES = {"nvfp4": 4, "fp8": 5, "bf16": 5}
+STAGES = {"nvfp4": 3, "fp8": 5, "bf16": 5}
 BLOCKS = {"nvfp4": 2, "fp8": 2, "bf16": 2}
 LINE_BYTES = 128
 MOST_AHEAD = 1 << 22

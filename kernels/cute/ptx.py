@@ -44,6 +44,12 @@ def asm(code: str, outs: Sequence[Any], ins: Sequence[Any], *, volatile: bool = 
     return [kind(llvm.extractvalue(kind.mlir_type, result, [i])) for i, kind in enumerate(outs)]
 
 
+def kept(value: Any) -> Any:
+    """An Int32, or Int64, that is kept in a register rather than worked out again where it is needed."""
+    move = "mov.b64" if type(value) is Int64 else "mov.b32"
+    return asm(f"{move} $0, $1;", [type(value)], [value], volatile=True)
+
+
 # Global memory.
 
 

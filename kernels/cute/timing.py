@@ -124,11 +124,11 @@ def _random(format: str, shape: tuple[int, ...], device: torch.device) -> Packed
         scales = torch.full(
             (*lead, -(-rows // 128), -(-columns // 128)), 118, dtype=torch.uint8, device=device
         )
-        return Packed("FP8", (raw & 0xBF).view(torch.float8_e4m3fn), scales)
+        return Packed("FP8", (raw & 0xBF).view(torch.float8_e4m3fn), scales, grouped=True)
     scales = torch.randint(40, 60, (*lead, rows, columns // 16), dtype=torch.uint8, device=device)
     factor = torch.full((*lead, rows), 1e-3, device=device)
     # Random codes are random in any order.
-    return Packed("NVFP4", raw, scales.view(torch.float8_e4m3fn), factor, spread=True)
+    return Packed("NVFP4", raw, scales.view(torch.float8_e4m3fn), factor, spread=True, grouped=True)
 
 
 def _copies(format: str, shape: tuple[int, ...], device: torch.device) -> list[arrange.Matrix]:

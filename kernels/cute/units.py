@@ -4,8 +4,9 @@
 
 The order of the columns within a product is free as long as weights and activations agree, so a lane takes 16
 bytes of a row as they are stored. In a stage the two halves of odd rows change places, so that reading a
-chunk of two rows meets all banks. Layouts: codes as stored; NVFP4 block scales in the order in which lanes
-need them (`arrange.quad_scales`); FP8 tile scales as float32.
+chunk of two rows meets all banks. Layouts, see `arrange`: NVFP4 and FP8 of whole units in groups of rows, so
+that a unit is two runs of 1 kB; anything else in rows. NVFP4 block scales in the order in which lanes need
+them; FP8 tile scales as float32.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,8 +30,8 @@ class Format:
     """How a format's unit is laid out.
 
     columns: what a lane reads as one 16-byte chunk; scale_bytes: of a unit and row (of a unit and tile for
-    FP8); stages: of a warp; blocks: of a multiprocessor at a time. NVFP4, whose decoding takes the most
-    instructions, wants more warps; the others more bytes on their way.
+    FP8); stages: of a warp; blocks: of a multiprocessor at a time. Three stages are enough for NVFP4, whose
+    decoding takes the most instructions: what more of them bring before x would only wait to be worked on.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Format:
         return 128 // self.columns
 
 
-NVFP4 = Format("nvfp4", 32, 16, stages=4, blocks=2)
+NVFP4 = Format("nvfp4", 32, 16, stages=3, blocks=2)
 FP8 = Format("fp8", 16, 4, stages=5, blocks=2)
 BF16 = Format("bf16", 8, 0, stages=5, blocks=2, bfloat=True)
 FORMATS = (NVFP4, FP8, BF16)
@@ -72,25 +73,39 @@ class Lane:
     ring: Any
 
 
-def copy_unit(fmt: Format, exact: bool, at: Sequence[Any], lane: Lane, slot: Any, unit: Any, k: Any) -> None:
-    """Ask for a unit into stage `slot`. at: this lane's part, as `locate` gives it.
+def in_groups(fmt: Format, exact: bool) -> bool:
+    """Whether a matrix lies in groups of rows. exact: its columns are whole units, its rows whole groups."""
+    return exact and not fmt.bfloat
 
-    Unless `exact` (k is a multiple of the unit) what lies beyond the last column is read again from within:
-    its x is zero.
+
+def steps(fmt: Format, exact: bool) -> list[int]:
+    """How far what `rows_at` gives moves with a unit, bytes."""
+    if in_groups(fmt, exact):
+        return [1024, 1024, fmt.scale_bytes * (8 if fmt is NVFP4 else 1)]
+    return [128, 128, 128, 128, fmt.scale_bytes]
+
+
+def copy_unit(fmt: Format, exact: bool, at: Sequence[Any], lane: Lane, slot: Any, unit: Any, k: Any) -> None:
+    """Ask for a unit into stage `slot`. at: this lane's part, as `rows_at` gives it.
+
+    In rows, what lies beyond the last column is read again from within: its x is zero.
     """
     stage = lane.ring + slot * STAGE_BYTES
-    chunk = lane.lane & 7
-    back = Int32(0)
-    if not exact:
+    row, chunk = lane.lane >> 3, lane.lane & 7
+    to = stage + row * 128 + (chunk ^ ((row & 1) << 2)) * 16
+    if in_groups(fmt, exact):
+        parts = [at[i // 2] + i % 2 * 512 for i in range(4)]
+    elif exact:
+        parts = list(at[:4])
+    else:
         back = cutlass.min((k >> (fmt.columns.bit_length() - 1)) - 1 - (unit * 8 + chunk), 0) * 16
-    for i in range(4):
-        row = i * 4 + (lane.lane >> 3)
-        address = at[i] if exact else at[i] + wide(back)
-        ptx.copy_async_16(stage + row * 128 + (chunk ^ ((row & 1) << 2)) * 16, address)
+        parts = [address + wide(back) for address in at[:4]]
+    for i, part in enumerate(parts):
+        ptx.copy_async_16(to + i * 512, part)
     if fmt is NVFP4:
-        ptx.copy_async_if(stage + 2048 + lane.lane * 16, at[4], (lane.lane < 16).to(Int32), 16)
+        ptx.copy_async_if(stage + 2048 + lane.lane * 16, at[-1], (lane.lane < 16).to(Int32), 16)
     elif fmt is FP8:
-        ptx.copy_async_if(stage + 2048 + lane.lane * 4, at[4], (lane.lane < 2).to(Int32), 4)
+        ptx.copy_async_if(stage + 2048 + lane.lane * 4, at[-1], (lane.lane < 2).to(Int32), 4)
 
 
 def chunks(lane: Lane, stage: Any, chunk: int) -> tuple[Any, Any]:
@@ -152,18 +167,30 @@ def pieces(first: Any) -> Callable[[int], Any]:
     return lambda piece: ptx.shared_load_128(first + piece * 64)
 
 
-def rows_at(fmt: Format, lane: Any, row: Callable[[Any], Any], place: tuple[Any, Any, Any]) -> list[Any]:
-    """Where this lane's part of a unit begins: of four rows a chunk each, then the scales it copies.
+def rows_at(
+    fmt: Format, exact: bool, lane: Any, row: Callable[[Any], Any], place: tuple[Any, Any, Any]
+) -> list[Any]:
+    """Where this lane's part of a unit begins: of its codes in two groups, or of four rows a chunk each; then
+    the scales it copies.
 
     row(r): (address of the matrix's codes, of its scales, row in the matrix) for row r of the tile; place:
     (unit within the row, k, units of a row).
     """
     unit, k, row_units = place
     at = []
-    for i in range(4):
-        codes, _, number = row(i * 4 + (lane >> 3))
-        at.append(codes + wide(number) * wide((k * fmt.row_bits) >> 3) + wide(unit * 128 + (lane & 7) * 16))
-    if fmt is NVFP4:
+    if in_groups(fmt, exact):
+        for half in range(2):
+            codes, _, number = row(half * 8)
+            at.append(codes + wide(number >> 3) * wide(row_units * 1024) + wide(unit * 1024 + lane * 16))
+    else:
+        for i in range(4):
+            codes, _, number = row(i * 4 + (lane >> 3))
+            inside = wide(unit * 128 + (lane & 7) * 16)
+            at.append(codes + wide(number) * wide((k * fmt.row_bits) >> 3) + inside)
+    if fmt is NVFP4 and exact:
+        _, scales, number = row(lane & 8)
+        at.append(scales + wide(number >> 3) * wide(row_units * 128) + wide(unit * 128 + (lane & 7) * 16))
+    elif fmt is NVFP4:
         _, scales, number = row(lane & 15)
         at.append(scales + wide(number) * wide(row_units * 16) + wide(unit * 16))
     elif fmt is FP8:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from dsv4chat.kernels.cute.machine import wants_spread
+from dsv4chat.kernels.cute.machine import architecture_of, wants_spread
 from dsv4chat.kernels.formats import MXFP4Weight, NVFP4Weight, Weight, format_name
 from dsv4chat.kernels.linear import Stack
 from dsv4chat.kernels.packed import Matrix, Packed, PackedStack, pack
@@ -81,7 +81,9 @@ class PackedLoader(Loader):
 
     def _arranged(self, packed: Packed) -> Packed:
         """Codes in the order the device's kernels want."""
-        return packed.in_spread_order() if wants_spread(self.device) else packed
+        if self.device.type != "cuda" or architecture_of(self.device) is None:
+            return packed
+        return packed.arranged(wants_spread(self.device))
 
     def _weight(self, name: str, precise: bool = False) -> Weight:
         """One weight on the device. A plain one in the model's type, or as it is stored if `precise`."""

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dsv4chat.kernels.codes import E2M1_VALUES, decode_e2m1
-from dsv4chat.kernels.cute.spread_order import HALVES, PLACES, STEPS
+from dsv4chat.kernels.cute.spread_order import HALVES, SHIFTS
 from dsv4chat.kernels.nvfp4 import NVFP4Weight
 from dsv4chat.kernels.packed import pack
 from dsv4chat.kernels.spread import decode_spread, spread_
@@ -12,28 +12,45 @@ from dsv4chat.kernels.spread import decode_spread, spread_
 VALUES = [*E2M1_VALUES, *(-value for value in E2M1_VALUES)]
 
 
-def test_every_bit_has_a_place_of_its_own():
-    bits = [bit for sign, size in PLACES for bit in (sign, size, size + 1, size + 2)]
-    assert sorted(bits) == list(range(16))
+def halves_of(spread: int, pair: int) -> list[float]:
+    """As the kernel gets them, in whole numbers."""
+    left, added = SHIFTS[pair]
+    moved = spread << left & 0xFFFFFFFF if left > 0 else spread >> -left
+    word = (moved ^ (spread if added else 0)) & HALVES & 0xFFFFFFFF
+    halves = torch.tensor([word & 0xFFFF, word >> 16], dtype=torch.int32).to(torch.int16)
+    return (halves.view(torch.float16).double() * 2**14).tolist()
+
+
+def test_words_in_order_are_as_many_as_words_stored():
+    """Each of the 32 bits alone, and no bit: linear, so they must be independent."""
+    words = (
+        spread_(
+            torch.cat([torch.zeros(1, dtype=torch.int32), 1 << torch.arange(32, dtype=torch.int32)]).view(
+                torch.uint8
+            )
+        )
+        .view(torch.int32)
+        .tolist()
+    )
+    assert words[0] == 0
+    independent: dict[int, int] = {}
+    for word in words[1:]:
+        left = word & 0xFFFFFFFF
+        while left and left.bit_length() in independent:
+            left ^= independent[left.bit_length()]
+        assert left
+        independent[left.bit_length()] = left
 
 
 @pytest.mark.parametrize("place", range(8))
-@pytest.mark.parametrize("others", [0x00000000, 0xFFFFFFFF, 0x5A3C96E1])
-def test_a_mask_and_a_multiplication_make_halves_of_a_code(place, others):
-    """As the kernel does it, in whole numbers: whatever its neighbours are, a code becomes 2^-14 times its
-    value.
-    """
+@pytest.mark.parametrize("others", [0x00000000, 0xFFFFFFFF, 0x5A3C96E1, 0x80000001])
+def test_shifts_under_a_mask_make_halves_of_a_code(place, others):
+    """Whatever its neighbours are, a code becomes 2^-14 times its value."""
     for code in range(16):
         word = (others & ~(15 << 4 * place)) | code << 4 * place
         stored = torch.tensor([list(word.to_bytes(4, "little"))], dtype=torch.uint8)
         spread = int.from_bytes(bytes(spread_(stored.clone())[0].tolist()), "little")
-        mask, factor = (0xFFFFFFFF, 1) if place < 2 else STEPS[place // 2 - 1]
-        # The kernel leaves the first mask out where the last one is enough.
-        for first in (mask, 0xFFFFFFFF) if place < 4 else (mask,):
-            pair = ((spread & first) * factor & 0xFFFFFFFF) & (HALVES & 0xFFFFFFFF)
-            halves = torch.tensor([pair & 0xFFFF, pair >> 16], dtype=torch.int32).to(torch.int16)
-            value = halves.view(torch.float16)[place % 2].double() * 2**14
-            assert float(value) == VALUES[code]
+        assert halves_of(spread, place // 2)[place % 2] == VALUES[code]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -46,10 +63,11 @@ def test_a_matrix_keeps_its_values_in_the_other_order():
     weight = NVFP4Weight.quantize(torch.randn(48, 64))
     (packed,) = pack([weight])
     (changed,) = pack([weight])
-    changed = changed.in_spread_order()
+    changed = changed.arranged(spread=True)
     assert changed.spread
     assert not torch.equal(changed.codes, packed.codes)
-    assert changed.in_spread_order() is changed
+    again = changed.arranged(spread=True)
+    assert torch.equal(again.values(torch.float32), packed.values(torch.float32))
     parts = (packed, changed)
     for a, b in (
         parts,

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dsv4chat.kernels.codes import E2M1_VALUES
-from dsv4chat.kernels.cute.arrange import linear_scales, matrix, quad_scales
+from dsv4chat.kernels.cute.arrange import matrix, quad_scales
 from dsv4chat.kernels.cute.products import prefetched
 from dsv4chat.kernels.fp8 import FP8Weight
 from dsv4chat.kernels.mxfp4 import MXFP4Weight
@@ -26,7 +26,6 @@ def test_a_lane_finds_the_scales_of_its_two_chunks_together(columns):
                     here = quads[:, unit * 16 + lane * 4 + chunk * 2 + half]
                     expected = raw[:, block] if block < blocks else torch.zeros(3, dtype=torch.uint8)
                     assert torch.equal(here, expected)
-    assert torch.equal(linear_scales(quads, blocks).view(torch.uint8), raw)
 
 
 def test_a_matrix_shares_its_codes_and_keeps_a_factor_a_row():
@@ -45,9 +44,43 @@ def test_codes_are_copied_only_to_change_their_order():
     before = packed.codes.clone()
     copy = matrix(packed, spread=True)
     assert torch.equal(packed.codes, before)
-    changed = packed.in_spread_order()
+    changed = packed.arranged(spread=True)
     assert torch.equal(copy.codes, changed.codes)
     assert matrix(changed, spread=True).codes.data_ptr() == changed.codes.data_ptr()
+
+
+def test_whole_units_come_in_groups_of_rows_with_their_scales():
+    """Byte by byte: a unit of eight rows is 1 kB of codes, and of NVFP4 128 bytes of scales."""
+    for quantise in (NVFP4Weight.quantize, FP8Weight.quantize):
+        (packed,) = pack([quantise(torch.randn(24, 768))])
+        before, ready = packed.codes.view(torch.uint8).clone(), matrix(packed)
+        assert torch.equal(packed.codes.view(torch.uint8), before)
+        assert ready.exact
+        units = before.shape[1] // 128
+        assert ready.units == units
+        codes = ready.codes.view(torch.uint8).view(3, units, 8, 128)
+        scales = None
+        if ready.format == "nvfp4":
+            scales = ready.scales.view(3, units, 8, 16), quad_scales(packed.scales)
+        for row in range(24):
+            for unit in range(units):
+                here = codes[row // 8, unit, row % 8]
+                assert torch.equal(here, before[row, unit * 128 : unit * 128 + 128])
+                if scales is not None:
+                    grouped, quads = scales
+                    here = grouped[row // 8, unit, row % 8]
+                    assert torch.equal(here, quads[row, unit * 16 : unit * 16 + 16])
+        arranged = packed.arranged(spread=False)
+        assert matrix(arranged).codes.data_ptr() == packed.codes.data_ptr()
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(20, 256), (24, 288)])
+def test_other_matrices_stay_in_rows(rows, columns):
+    (packed,) = pack([NVFP4Weight.quantize(torch.randn(rows, columns))])
+    ready = matrix(packed)
+    assert not ready.exact
+    assert ready.codes.data_ptr() == packed.codes.data_ptr()
+    assert torch.equal(ready.scales, quad_scales(packed.scales))
 
 
 @pytest.mark.parametrize("quantise", [NVFP4Weight.quantize, FP8Weight.quantize, torch.Tensor.bfloat16])
