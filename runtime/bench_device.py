@@ -22,7 +22,7 @@ def device_name(device: torch.device) -> str:
 def read_bandwidth(device: torch.device) -> float:
     """Bytes a second that the device reads from memory far larger than its caches."""
     if device.type == "cuda":
-        from dsv4chat.kernels.cute.timing import bandwidth
+        from dsv4chat.kernels.cute.measuring import bandwidth
 
         return bandwidth(device)
     values = torch.ones(CPU_BYTES // 4)

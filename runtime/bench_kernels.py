@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from dsv4chat.kernels.cute import timing
+from dsv4chat.kernels.cute import measuring, timing
 from dsv4chat.kernels.cute.operations import KernelError, operations
 from dsv4chat.runtime.bench_device import device_name
 from dsv4chat.runtime.errors import EngineError
@@ -35,7 +35,7 @@ class KernelBenchmark:
 
 def bench_kernels(geometry: str, rows: int = 1, say: Callable[[str], None] | None = None) -> KernelBenchmark:
     """Time the kernels for "flash" or "pro" with 1 to 8 rows. Raises EngineError where there are none."""
-    sizes = {one.name: one for one in (timing.FLASH, timing.PRO)}
+    sizes = {one.name: one for one in (measuring.FLASH, measuring.PRO)}
     if geometry not in sizes:
         raise EngineError(f"There is no geometry {geometry!r}; choose {' or '.join(sizes)}.")
     device = choose_device("cuda")
@@ -45,7 +45,7 @@ def bench_kernels(geometry: str, rows: int = 1, say: Callable[[str], None] | Non
         raise EngineError(str(error)) from error
     assert machine is not None
     with torch.inference_mode():
-        bandwidth = timing.bandwidth(device)
+        bandwidth = measuring.bandwidth(device)
         times = [
             KernelTime(one.what, one.kernel, one.bytes, 1e6 * one.seconds)
             for one in timing.timings(machine, sizes[geometry], rows)

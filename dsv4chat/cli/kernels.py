@@ -135,13 +135,13 @@ def _print_checks(results: list[Any]) -> None:
 
 
 def _time(machine: "Machine", rows: int, geometry: str, quiet: bool) -> dict[str, Any]:
-    from dsv4chat.kernels.cute import timing
+    from dsv4chat.kernels.cute import measuring, timing
 
-    best = timing.bandwidth(machine.device)
+    best = measuring.bandwidth(machine.device)
     if not quiet:
         click.echo(f"\nread bandwidth {best / 1e12:.2f} TB/s; {rows} row(s)")
     table = []
-    for sizes in (timing.FLASH, timing.PRO):
+    for sizes in (measuring.FLASH, measuring.PRO):
         if geometry not in ("both", sizes.name):
             continue
         for one in timing.timings(machine, sizes, rows):

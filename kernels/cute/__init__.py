@@ -38,8 +38,8 @@ Their exact meaning is that of the PyTorch versions: `kernels.step_operations`, 
 
 Layouts: NVFP4 and FP8 codes in groups of eight rows (`kernels.grouping`) where rows and columns come in whole
 groups and units, on Hopper those of NVFP4 with their bits in another order (`spread_order`): both changed in
-place at load (`Packed.arranged`), else copied. NVFP4 block scales are copied once into the order the lanes want
-(`arrange.quad_scales`, 1/9 of the weight), FP8 tile scales to float32; a caller with no other use for
+place at load (`Packed.arranged`), else copied. NVFP4 block scales are copied once into the order the lanes
+want (`arrange.quad_scales`, 1/9 of the weight), FP8 tile scales to float32; a caller with no other use for
 `Packed.scales` may drop it. MXFP4 and float32 matrices have no
 kernel: convert MXFP4 at load (`NVFP4Weight.from_mxfp4`, exact), or they run on PyTorch.
 

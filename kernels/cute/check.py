@@ -27,18 +27,27 @@ def check(machine: Machine, quick: bool = False) -> Iterator[Checked]:
         for rows, columns in shapes:
             for n in (1, 8) if quick else ROWS:
                 yield check_products.linear(machine, format, rows, columns, n)
-        for rows, columns in ((7168, 2048), (5000, 1568 if format == "nvfp4" else 1552), (4300, 1024)):
+        for rows, columns in (
+            (7168, 2048),
+            (5000, 1568 if format == "nvfp4" else 1552),
+            (4300, 1024),
+            (70000, 256),
+        ):
             yield check_products.in_parts(machine, format, rows, columns)
         yield from check_products.grouped(machine, format, 1)
         yield from check_products.grouped(machine, format, 8)
         for inner, d in EXPERTS[:2] if quick else EXPERTS:
             for n, picks in ((1, 6), (3, 4)) if quick else ((1, 6), (3, 4), (8, 6)):
                 yield check_products.experts(machine, format, inner, d, n, picks)
-            yield check_products.experts(machine, format, inner, d, 1, 6, settled=True)
+            yield check_products.experts(machine, format, inner, d, 1, 6, settled=0)
             yield check_products.shared_expert(machine, format, inner, d, 1)
             yield check_products.shared_expert(machine, format, inner, d, 8)
+        for n, picks in ((1, 40), (2, 33)):
+            yield check_products.experts(machine, format, 256, 512, n, picks)
+        for d, kind in ((512, 1), (512, 2), (9216, 0)):  # the last more than is read early
+            yield check_products.experts(machine, format, 256, d, 1, 6, settled=kind)
     for format in ("nvfp4", "fp8"):
-        for rows, columns in ((130, 512), (1536, 4096), (2048, 7168)):
+        for rows, columns in ((136, 512), (1536, 4096), (2048, 7168)):
             for n in (1, 8):
                 yield check_products.pair(machine, format, rows, columns, n)
         for inner, d in ((256, 512), (2048, 4096), (3072, 7168)):

@@ -122,25 +122,25 @@ def _swiglu(gate: Tensor, up: Tensor, limit: float) -> Tensor:
 
 
 def experts(
-    machine: Machine, format: str, inner: int, d: int, n: int, picks: int, settled: bool = False
+    machine: Machine, format: str, inner: int, d: int, n: int, picks: int, settled: int | None = None
 ) -> Checked:
-    """settled: with bfloat16 activations, as a step has them then."""
-    device, count, limit = machine.device, 9, 10.0
+    """settled: with activations of this kind that were there before."""
+    device, count, limit = machine.device, picks + 3, 10.0
     if format == "fp8" and inner % TILE:
         inner = TILE
     gate_up = random_packed(format, (count, 2 * inner, d), device, HIDDEN * d**-0.5)
     down = random_packed(format, (count, d, inner), device)
     if down.row_factor is not None:
         down = Packed(down.format, down.codes, down.scales, down.row_factor[:, :1].expand(-1, d).contiguous())
-    x = _activations(n, d, device, n)
-    x = x.bfloat16() if settled else x
+    x = _activations(n, d, device, n if settled is None else settled)
+    early = settled is not None
     ids = torch.stack([torch.randperm(count, device=device)[:picks] for _ in range(n)]).int()
     weights, add = torch.rand(n, picks, device=device), torch.randn(n, d, device=device)
     one, two = _ready(machine, gate_up), _ready(machine, down)
     call = Experts(machine, one, two, limit)
     if n == 1:
         halved = torch.cat([add * 0.25, add * 0.75])
-        out = call(x, ids, weights, halved, settled=settled, parts=True).sum(0, keepdim=True)
+        out = call(x, ids, weights, halved, settled=early, parts=True).sum(0, keepdim=True)
     else:
         out = torch.full((n, d), torch.nan, device=device)
         call(x, ids, weights, add, out)
@@ -152,7 +152,7 @@ def experts(
             gate, up = (w13[expert] @ _operand(x[row], format)).chunk(2)
             hidden = _swiglu(gate, up, limit) * weights[row, pick].double()
             reference[row] += w2[expert] @ hidden
-    what = f"{inner} x {d}, {n} rows, {picks} picks{', settled' * settled}"
+    what = f"{inner} x {d}, {n} rows, {picks} picks{', settled' * early}"
     bound = EXPERTS_BOUND * (8 if format == "bf16" else 1)
     return Checked(two.kernel("down"), what, relative_error(out, reference), bound)
 

@@ -80,9 +80,9 @@ def _down_kernel(
     tid, _, _ = cute.arch.thread_idx()
     lane = tid & 31
     shared = ptx.kept(cute.arch.get_dyn_smem(Int32, alignment=128).toint())
-    picks_at = shared + gemv.SUMS_BYTES + gemv.WARPS * STAGES * STAGE_BYTES
-    x_shared = picks_at + PICKS_BYTES
     units = units_of(fmt, k)
+    picks_at = shared + one_row.sums_bytes(fmt, units) + gemv.WARPS * STAGES * STAGE_BYTES
+    x_shared = picks_at + PICKS_BYTES
     x_row_bytes = units * (fmt.unit * 2)
     # With settled ids gate_up was launched after they were complete, and so was this kernel.
     if settled == 0:

@@ -13,12 +13,12 @@ from dsv4chat.kernels.cute.products import (
     KINDS,
     MOST_ROWS,
     STAGE_BYTES,
-    SUMS_BYTES,
     THREADS,
     ZEROS_BYTES,
     launch_linear,
     prefetched,
     shared_bytes,
+    sums_bytes,
 )
 from dsv4chat.kernels.cute.sharing import WARPS, Portions, split
 
@@ -52,6 +52,13 @@ class Experts:
     ) -> Tensor:
         """add: (n, d), of one row perhaps in two parts; parts: as in `Linear`."""
         n, picks = x.shape[0], 1 if ids is None else ids.shape[1]
+        if ids is not None and picks > MOST_PICKS:
+            for first in range(0, picks, MOST_PICKS):
+                some = slice(first, first + MOST_PICKS)
+                shares = None if weights is None else weights[:, some].contiguous()
+                add = self(x, ids[:, some].contiguous(), shares, add, out, ahead)
+            assert add is not None
+            return add
         hidden = x.new_empty((n * picks, self.inner), dtype=torch.float16)
         if ids is None:
             self._shared_in(x, hidden)
@@ -63,7 +70,7 @@ class Experts:
         matrix = self.down
         units = matrix.units * picks
         shared = (
-            SUMS_BYTES
+            sums_bytes(matrix.format, matrix.units)
             + WARPS * STAGES_DOWN * STAGE_BYTES
             + PICKS_BYTES
             + units * UNIT[matrix.format] * 2
@@ -104,6 +111,7 @@ class Experts:
         settled: bool = False,
     ) -> None:
         """gate_up: with ids a slot for each row and pick, without them one slot of `rows` rows."""
+        settled = settled and x.stride(-1) == 1  # a copy would come too late
         x = x if x.stride(-1) == 1 else x.contiguous()
         matrix = self.gate_up
         slots = 1 if ids is None else ids.numel()

@@ -87,8 +87,9 @@ def product(
     g = lane >> 2
     t = lane & 3
     shared = cute.arch.get_dyn_smem(Int32, alignment=128).toint()
-    x_shared = shared + gemv.SUMS_BYTES + gemv.WARPS * fmt.stages * STAGE_BYTES
     units = units_of(fmt, k)
+    sums = one_row.sums_bytes(fmt, units) if one else gemv.SUMS_BYTES
+    x_shared = shared + sums + gemv.WARPS * fmt.stages * STAGE_BYTES
     x_row_bytes = units * (fmt.unit * 2) + 64
     if settle == 0:
         cute.arch.griddepcontrol_launch_dependents()

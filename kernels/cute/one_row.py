@@ -1,7 +1,7 @@
 """The walk of `gemv` for one row of activations, where every warp counts and nothing waits for a tile's end.
 
 A block has a run of units, tile after tile, and its 8 warps take every eighth of them wherever a tile ends. A
-warp leaves its 16 sums of a tile in shared memory; the block adds them up once for TILES tiles. A run may
+warp leaves its 16 sums of a tile in shared memory; the block adds them up once for several tiles. A run may
 begin and end within a tile (split): then the tile's result comes in two parts, that of the block which has
 its beginning and that of the next.
 
@@ -18,7 +18,7 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32, Int64
 
 from dsv4chat.kernels.cute import arithmetic, decode, ptx
-from dsv4chat.kernels.cute.gemv import SUMS_BYTES, WARPS, put, values_of
+from dsv4chat.kernels.cute.gemv import THREADS, WARPS, put, values_of
 from dsv4chat.kernels.cute.units import (
     NVFP4,
     STAGE_BYTES,
@@ -31,10 +31,23 @@ from dsv4chat.kernels.cute.units import (
     wide,
 )
 
-TILES = 8  # added up at a time
 WARP_BYTES = 16 * 4  # a warp's sums of a tile
 TILE_BYTES = WARPS * WARP_BYTES
 ZEROS_BYTES = 512  # as much as a unit's x
+
+
+MANY, FEW = 16, 8  # tiles added up at a time
+MOST_UNITS = 32  # FP8's stages leave no room for many beside more activations
+
+
+def tiles_at_once(fmt: Any, units: Any) -> Any:
+    """How many tiles a block adds up at a time; units: of a row."""
+    return Int32(MANY) if fmt is NVFP4 else arithmetic.pick(units <= MOST_UNITS, Int32(MANY), Int32(FEW))
+
+
+def sums_bytes(fmt: Any, units: Any) -> Any:
+    """Shared memory for the warps' sums."""
+    return tiles_at_once(fmt, units) * TILE_BYTES
 
 
 @cute.jit
@@ -99,15 +112,17 @@ def walk(
 
     begin: as in `gemv.walk`; locate(tile, 0): where this lane's part of a tile begins, Int64 addresses or,
     with picks, Int32 distances; factor(unit): what its sums are multiplied by, or None; hold(tile, row): what
-    `store` will need for a row of a tile; store(tile, row, sum, held): called by half the block, of each warp
-    all lanes. zeros: where ZEROS_BYTES of shared memory are free (NVFP4). full: every stage is asked for
-    before x, and again when it is done with, instead of all but one, and before the next is worked on; for
-    all products it is no gain (docs/performance.md).
+    `store` will need for a row of a tile; store(tile, row, sum, held): called by all lanes of a warp or none.
+    zeros: where ZEROS_BYTES of shared memory are free (NVFP4). full: every stage is asked for before x, and
+    again when it is done with, instead of all but one, and before the next is worked on; for all products it
+    is no gain (docs/performance.md).
     """
     tid, _, _ = cute.arch.thread_idx()
     warp = cute.arch.make_warp_uniform(tid >> 5)
-    lane = Lane(tid & 31, (tid & 31) >> 2, tid & 3, shared + SUMS_BYTES + warp * (stages * STAGE_BYTES))
     units = run.units
+    tiles = tiles_at_once(fmt, units if run.row_units is None else run.row_units)
+    ring = shared + tiles * TILE_BYTES
+    lane = Lane(tid & 31, (tid & 31) >> 2, tid & 3, ring + warp * (stages * STAGE_BYTES))
     hop_tiles = Int32(WARPS) // units
     hop = WARPS - hop_tiles * units
     start = run.first + warp
@@ -122,7 +137,7 @@ def walk(
     for slot in cutlass.range(stages if full else stages - 1, unroll=1):
         _ask(fmt, exact, locate, lane, at, place, run, slot, hop, hop_tiles)
     nothing = [Float32(0.0)] * 4
-    ptx.shared_store_f32x4(shared + tid * 16, nothing)
+    _clear(shared, tiles, tid)
     if cutlass.const_expr(fmt is NVFP4) and tid < ZEROS_BYTES // 16:
         ptx.shared_store_f32x4(zeros + tid * 16, nothing)
     begin()
@@ -132,10 +147,10 @@ def walk(
     slot = Int32(0)
     free = Int32(stages - 1)
     row = tid & 15
-    for some in cutlass.range(run.first // units, (run.last + units - 1) // units, TILES, unroll=1):
+    for some in cutlass.range(run.first // units, (run.last + units - 1) // units, tiles, unroll=1):
         own = some + (tid >> 4)
         held = hold(own, row)
-        stop = cutlass.min(run.last, (some + TILES) * units)
+        stop = cutlass.min(run.last, (some + tiles) * units)
         for number in cutlass.range(start, stop, WARPS, unroll=1):
             cute.arch.cp_async_wait_group(stages - 1 if full else stages - 2)
             cute.arch.sync_warp()
@@ -165,7 +180,7 @@ def walk(
                 sums.fill(0.0)
         start = start + ((cutlass.max(stop - start, 0) + (WARPS - 1)) & -WARPS)
         cute.arch.sync_threads()
-        if tid < TILES * 16:
+        if tid < tiles * 16:
             mine = shared + (tid >> 4) * TILE_BYTES + row * 4
             total = Float32(0.0)
             for other in cutlass.range_constexpr(WARPS):
@@ -174,8 +189,14 @@ def walk(
         if stop < run.last:
             # A tile of fewer than 8 units leaves some warps' places as they are.
             cute.arch.sync_threads()
-            ptx.shared_store_f32x4(shared + tid * 16, nothing)
+            _clear(shared, tiles, tid)
             cute.arch.sync_threads()
+
+
+@cute.jit
+def _clear(shared: Int32, tiles: Int32, tid: Int32):
+    for place in cutlass.range(tid * 16, tiles * TILE_BYTES, THREADS * 16, unroll=1):
+        ptx.shared_store_f32x4(shared + place, [Float32(0.0)] * 4)
 
 
 def unscaled(fmt: Any) -> float:

@@ -16,21 +16,29 @@ from dsv4chat.kernels.cute.sharing import WARPS, Portions, split
 
 MOST_ROWS = 8
 THREADS = 256
-SUMS_BYTES = 4096  # shared memory in which a block's warps add up
+SUMS_BYTES = 4096  # shared memory in which a block's warps add up, at least
 STAGE_BYTES = 2304  # and what a warp's stage takes
 # Per format: stages of a warp, and blocks of a multiprocessor at a time.
 STAGES = {"nvfp4": 3, "fp8": 5, "bf16": 5}
 BLOCKS = {"nvfp4": 2, "fp8": 2, "bf16": 2}
+MOST_UNITS = 32  # with which FP8 and bfloat16 have room for twice the sums
 LINE_BYTES = 128
 MOST_AHEAD = 1 << 22
 ZEROS_BYTES = 512  # beside one row of activations with NVFP4
 KINDS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2}
 
 
+def sums_bytes(format: str, units: int) -> int:
+    """Shared memory in which the warps of a block add up one row's products."""
+    many = format == "nvfp4" or units <= MOST_UNITS
+    return SUMS_BYTES * (2 if many else 1)
+
+
 def shared_bytes(format: str, units: int, rows: int) -> int:
     """Shared memory of a block: the sums, the stages, and `rows` rows of activations."""
+    sums = sums_bytes(format, units) if rows == 1 else SUMS_BYTES
     zeros = ZEROS_BYTES if rows == 1 and format == "nvfp4" else 0
-    return SUMS_BYTES + WARPS * STAGES[format] * STAGE_BYTES + rows * (units * UNIT[format] * 2 + 64) + zeros
+    return sums + WARPS * STAGES[format] * STAGE_BYTES + rows * (units * UNIT[format] * 2 + 64) + zeros
 
 
 class Linear:

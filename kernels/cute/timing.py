@@ -1,92 +1,16 @@
-"""How fast the kernels read: graph replays over weights in turn, against the bandwidth measured beside them.
+"""How fast the kernels read: replays over weights in turn, against the bandwidth measured beside them."""
 
-Each operation's weights are repeated until they are several times the L2 cache, and a graph runs through all
-of them, so that every call finds its weights in memory. Given are medians of replays.
-"""
-
-import statistics
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import torch
-from torch import Tensor
 
 from dsv4chat.kernels.cute import arrange, attending, connection, products
 from dsv4chat.kernels.cute.experts import Experts
 from dsv4chat.kernels.cute.machine import Machine
+from dsv4chat.kernels.cute.measuring import Sizes, Timed, activations, copies, random_bytes, replay_seconds
+from dsv4chat.kernels.cute.timing_pairs import in_one_launch
 from dsv4chat.kernels.kv_rows import Fp8Rows
-from dsv4chat.kernels.packed import Packed
 from dsv4chat.kernels.step_operations import AttentionSizes, ConnectionWeights
-
-ROTATE_BYTES = 600_000_000
-REPLAYS = 15
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The real sizes of a model's layers."""
-
-    name: str
-    hidden: int
-    heads: int
-    q_lora: int
-    groups: int
-    o_lora: int
-    inner: int
-    vocab: int = 129280
-    head_dim: int = 512
-    picks: int = 6
-
-
-FLASH = Sizes("flash", 4096, 64, 1024, 8, 1024, 2048)
-PRO = Sizes("pro", 7168, 128, 1536, 16, 1024, 3072)
-
-
-@dataclass(frozen=True)
-class Timed:
-    """One operation. seconds: of one call; bytes: of weights that a call must read."""
-
-    model: str
-    what: str
-    kernel: str
-    bytes: int
-    seconds: float
-    rows: int
-
-    @property
-    def rate(self) -> float:
-        """Bytes a second."""
-        return self.bytes / self.seconds
-
-
-def bandwidth(device: torch.device) -> float:
-    """Bytes a second that this GPU reads: the best of two reductions over 4 GB, medians of replays."""
-    values = torch.empty(1 << 30, dtype=torch.float32, device=device).normal_()
-    best = 0.0
-    for reduce in (torch.sum, torch.amax):
-        out = torch.empty((), device=device)
-        seconds = replay_seconds(lambda reduce=reduce, out=out: out.copy_(reduce(values)), 1)  # type: ignore[misc]
-        best = max(best, values.nbytes / seconds)
-    return best
-
-
-def replay_seconds(body: Callable[[], object], calls: int) -> float:
-    """Median seconds of one of the `calls` that `body` makes, as a replayed graph."""
-    body()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        body()
-    graph.replay()
-    times = []
-    for _ in range(REPLAYS):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-        start.record()
-        graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end) / 1000)
-    return float(statistics.median(times)) / calls
 
 
 def timings(machine: Machine, sizes: Sizes, rows: int = 1) -> Iterator[Timed]:
@@ -98,7 +22,7 @@ def timings(machine: Machine, sizes: Sizes, rows: int = 1) -> Iterator[Timed]:
         "compressor, indexer": (4 * s.head_dim + 4 * 128 + 64, s.hidden, ("bf16",)),
         "wq_b + indexer": (wide + 64 * 128, s.q_lora, ("fp8", "nvfp4")),
         "wo_b": (s.hidden, s.groups * s.o_lora, ("fp8", "nvfp4")),
-        "router": (256 if s is FLASH else 384, s.hidden, ("bf16",)),
+        "router": (s.experts, s.hidden, ("bf16",)),
         "lm_head": (s.vocab, s.hidden, ("bf16",)),
     }
     for what, (height, width, formats) in groups.items():
@@ -108,46 +32,17 @@ def timings(machine: Machine, sizes: Sizes, rows: int = 1) -> Iterator[Timed]:
         yield _grouped(machine, s, format, rows)
         yield from _shared(machine, s, format, rows)
     yield from _experts(machine, s, rows)
+    for format in ("fp8", "nvfp4"):
+        yield from in_one_launch(machine, s, format, rows)
     yield _connection(machine, s, rows)
     for count in (32, 512, 1024, 8192):
         yield _attention(machine, s, count)
 
 
-def _random(format: str, shape: tuple[int, ...], device: torch.device) -> Packed:
-    """Random bytes of a format, made quickly; values are finite, their size does not matter."""
-    *lead, rows, columns = shape
-    size = {"nvfp4": columns // 2, "fp8": columns, "bf16": 2 * columns}[format]
-    raw = torch.randint(0, 256, (*lead, rows, size), dtype=torch.uint8, device=device)
-    if format == "bf16":
-        return Packed("plain", (raw & 0xBF).view(torch.bfloat16))
-    if format == "fp8":
-        scales = torch.full(
-            (*lead, -(-rows // 128), -(-columns // 128)), 118, dtype=torch.uint8, device=device
-        )
-        return Packed("FP8", (raw & 0xBF).view(torch.float8_e4m3fn), scales, grouped=True)
-    scales = torch.randint(40, 60, (*lead, rows, columns // 16), dtype=torch.uint8, device=device)
-    factor = torch.full((*lead, rows), 1e-3, device=device)
-    # Random codes are random in any order.
-    return Packed("NVFP4", raw, scales.view(torch.float8_e4m3fn), factor, spread=True, grouped=True)
-
-
-def _copies(format: str, shape: tuple[int, ...], device: torch.device) -> list[arrange.Matrix]:
-    """As many random matrices as fill ROTATE_BYTES, at least 3."""
-    first = arrange.matrix(_random(format, shape, device))
-    assert first is not None
-    count = min(64, max(3, ROTATE_BYTES // first.nbytes))
-    others = [arrange.matrix(_random(format, shape, device)) for _ in range(count - 1)]
-    return [first, *(other for other in others if other is not None)]
-
-
-def _x(rows: int, columns: int, device: torch.device) -> Tensor:
-    return torch.randn(rows, columns, device=device).bfloat16()
-
-
 def _linear(machine: Machine, s: Sizes, what: str, format: str, height: int, width: int, rows: int) -> Timed:
-    matrices = _copies(format, (height, width), machine.device)
+    matrices = copies(format, (height, width), machine.device)
     calls = [products.Linear(machine, [one]) for one in matrices]
-    x = _x(rows, width, machine.device)
+    x = activations(rows, width, machine.device)
     outs = [torch.empty(rows, height, device=machine.device) for _ in calls]
     seconds = replay_seconds(
         lambda: [
@@ -161,9 +56,9 @@ def _linear(machine: Machine, s: Sizes, what: str, format: str, height: int, wid
 
 def _grouped(machine: Machine, s: Sizes, format: str, rows: int) -> Timed:
     width = s.heads // s.groups * s.head_dim
-    matrices = _copies(format, (s.groups, s.o_lora, width), machine.device)
+    matrices = copies(format, (s.groups, s.o_lora, width), machine.device)
     calls = [products.Grouped(machine, one) for one in matrices]
-    x = _x(rows, s.groups * width, machine.device)
+    x = activations(rows, s.groups * width, machine.device)
     outs = [torch.empty(rows, s.groups * s.o_lora, device=machine.device) for _ in calls]
     seconds = replay_seconds(
         lambda: [call(x, out) for call, out in zip(calls, outs, strict=True)], len(calls)
@@ -174,27 +69,37 @@ def _grouped(machine: Machine, s: Sizes, format: str, rows: int) -> Timed:
 
 
 def _shared(machine: Machine, s: Sizes, format: str, rows: int) -> Iterator[Timed]:
-    one = _copies(format, (2 * s.inner, s.hidden), machine.device)
-    two = _copies(format, (s.hidden, s.inner), machine.device)[: len(one)]
+    one = copies(format, (2 * s.inner, s.hidden), machine.device)
+    two = copies(format, (s.hidden, s.inner), machine.device)[: len(one)]
     calls = [Experts(machine, a, b, 10.0) for a, b in zip(one, two * len(one), strict=False)]
-    x = _x(rows, s.hidden, machine.device)
+    x = activations(rows, s.hidden, machine.device)
+    hidden = torch.empty(rows, s.inner, dtype=torch.float16, device=machine.device)
     outs = [torch.empty(rows, s.hidden, device=machine.device) for _ in calls]
+
+    def enter_all() -> None:
+        for call in calls:
+            call.enter(x, hidden, None, None, rows=rows, picks=1)
+
+    seconds = replay_seconds(enter_all, len(calls))
+    yield Timed(s.name, "shared expert, w1 + w3", one[0].kernel("gate_up"), one[0].nbytes, seconds, rows)
     seconds = replay_seconds(
         lambda: [call(x, out=out) for call, out in zip(calls, outs, strict=True)], len(calls)
     )
     size = one[0].nbytes + two[0].nbytes
-    yield Timed(s.name, "shared expert, both", one[0].kernel("gate_up"), size, seconds, rows)
+    yield Timed(s.name, "shared expert, both", two[0].kernel("linear"), size, seconds, rows)
 
 
 def _experts(machine: Machine, s: Sizes, rows: int) -> Iterator[Timed]:
-    """As many experts as fill the memory to go round in, chosen by numbers on the device."""
+    """As many experts as fill the memory to go round in, chosen by numbers on the device: settled, as in a
+    step.
+    """
     count = 64
-    one = arrange.matrix(_random("nvfp4", (count, 2 * s.inner, s.hidden), machine.device))
-    two = arrange.matrix(_random("nvfp4", (count, s.hidden, s.inner), machine.device))
+    one = arrange.matrix(random_bytes("nvfp4", (count, 2 * s.inner, s.hidden), machine.device))
+    two = arrange.matrix(random_bytes("nvfp4", (count, s.hidden, s.inner), machine.device))
     assert one is not None
     assert two is not None
     call = Experts(machine, one, two, 10.0)
-    x = _x(rows, s.hidden, machine.device)
+    x = activations(rows, s.hidden, machine.device)
     turns = count // s.picks
     order = torch.randperm(count, device=machine.device)[: turns * s.picks].int().view(turns, 1, s.picks)
     ids = [turn.expand(rows, s.picks).contiguous() for turn in order]
@@ -205,7 +110,7 @@ def _experts(machine: Machine, s: Sizes, rows: int) -> Iterator[Timed]:
     size = (one.nbytes + two.nbytes) // count * s.picks
     both = replay_seconds(
         lambda: [
-            call(x, i, weights, add, None if rows == 1 else out, parts=True)
+            call(x, i, weights, add, None if rows == 1 else out, settled=True, parts=True)
             for i, out in zip(ids, outs, strict=True)
         ],
         turns,
@@ -213,7 +118,7 @@ def _experts(machine: Machine, s: Sizes, rows: int) -> Iterator[Timed]:
 
     def enter_all() -> None:
         for chosen in ids:
-            call.enter(x, hidden, chosen, weights, rows=1, picks=s.picks)
+            call.enter(x, hidden, chosen, weights, rows=1, picks=s.picks, settled=True)
 
     enter = replay_seconds(enter_all, turns)
     yield Timed(
