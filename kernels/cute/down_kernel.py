@@ -159,7 +159,7 @@ def _down_kernel(
 
     one_row.walk(
         fmt, exact, STAGES, locate, begin, hold, factor, store, run, shared, x_shared,
-        x_shared + x_row_bytes * picks, True,
+        x_shared + x_row_bytes * picks, False,
     )  # fmt: skip
 
 
