@@ -138,8 +138,7 @@ def store_f16(address: Any, value: Any) -> None:
 def store_clipped_f16(address: Any, value: Any) -> None:
     """Float32 cut to half's range and rounded, as `pack_f16` does it."""
     asm(
-        "{ .reg .b16 h; .reg .f32 a; min.f32 a, $1, 0f477FE000; max.f32 a, a, 0fC77FE000;\n"
-        "cvt.rn.f16.f32 h, a; st.global.b16 [$0], h; }",
+        "{ .reg .b16 h; cvt.rn.satfinite.f16.f32 h, $1; st.global.b16 [$0], h; }",
         [],
         [address, value],
         volatile=True,
