@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 ROWS, BYTES = 8, 128
-CHUNK = 1 << 28  # bytes worked on at once
+CHUNK = 1 << 27  # bytes worked on at once
 
 
 def groupable(codes: Tensor) -> bool:
@@ -44,3 +44,4 @@ def _exchange(raw: Tensor, first: int, second: int) -> None:
         part = groups[start : start + step]
         exchanged = part.transpose(1, 2).clone(memory_format=torch.contiguous_format)
         part.view(-1, second, first, BYTES).copy_(exchanged)
+        del exchanged  # before the next is made

@@ -28,7 +28,7 @@ class Packed:
 
     codes and scales have the layouts of `formats`, with the same leading axis; scales is None for "plain".
     row_factor: (rows,) or (e, rows) float32, multiplies the product's rows; None where every factor is 1.
-    spread: NVFP4 codes lie in the order of `spread`, not in the stored one. grouped: all of them in that of
+    spread: the bits of NVFP4 codes lie in the order of `spread`. grouped: rows of codes lie in the order of
     `grouping`.
     """
 
@@ -51,7 +51,9 @@ class Packed:
         return sum(t.nbytes for t in (self.codes, self.scales, self.row_factor) if t is not None)
 
     def part(self, start: int, stop: int) -> "Packed":
-        """Rows start..stop of one matrix, as views; FP8 on tiles' edges only, else as plain values."""
+        """Rows start..stop of one matrix, as views; FP8 on tiles' edges only, else as plain values; grouped
+        ones on groups' edges only, else of a copy in rows.
+        """
         if self.format == "FP8" and start % TILE:
             return _unpacked(self).part(start, stop)
         if self.grouped and (start % ROWS or stop % ROWS):
@@ -72,7 +74,8 @@ class Packed:
         return replace(self, codes=codes, scales=make(self.scales), row_factor=make(self.row_factor))
 
     def put(self, index: int, one: "Packed") -> None:
-        """Write a matrix of the same kind to place `index`."""
+        """Write a matrix of the same kind, in the same order, to place `index`."""
+        assert (one.format, one.spread, one.grouped) == (self.format, self.spread, self.grouped)
         for place, tensor in (
             (self.codes, one.codes),
             (self.scales, one.scales),

@@ -6,7 +6,7 @@ from torch import Tensor
 from dsv4chat.kernels.cute.spread_order import HALVES, SHIFTS
 
 UNSCALE = 2.0**14
-CHUNK = 1 << 24  # words worked on at once
+CHUNK = 1 << 22  # words worked on at once
 
 
 def spread_(codes: Tensor) -> Tensor:

@@ -40,7 +40,8 @@ def quad_scales(scales: Tensor) -> Tensor:
 class Matrix:
     """One matrix (rows, columns), or e of them, ready for a kernel.
 
-    codes: as in `Packed`; scales: None, u8 quads or float32 tiles; factors: float32, one a row, or None.
+    codes: as in `Packed`; scales: None, u8 quads or float32 tiles; factors: float32, one a row, or None;
+    grouped: whether codes and scales lie in groups of rows.
     """
 
     format: str
@@ -49,11 +50,12 @@ class Matrix:
     codes: Tensor
     scales: Tensor | None
     factors: Tensor | None
+    grouped: bool = False
 
     @property
     def exact(self) -> bool:
         """Whether there are whole units only, in groups unless it is bfloat16."""
-        return self.columns % UNIT[self.format] == 0 and (self.format == "bf16" or self.rows % ROWS == 0)
+        return self.columns % UNIT[self.format] == 0 if self.format == "bf16" else self.grouped
 
     @property
     def units(self) -> int:
@@ -121,4 +123,5 @@ def matrix(packed: Packed, spread: bool = False) -> Matrix | None:
         assert scales is not None
         scales = (e8m0_values(scales) if scales.dtype == torch.uint8 else scales).contiguous()
     factors = packed.row_factor
-    return Matrix(format, rows, columns, codes, scales, None if factors is None else factors.contiguous())
+    factors = None if factors is None else factors.contiguous()
+    return Matrix(format, rows, columns, codes, scales, factors, grouped)

@@ -2,7 +2,7 @@
 
 Hopper has no instruction for NVFP4. There a half with the sign of an E2M1 code at bit 15 and its magnitude at
 bits 9 to 11 is 2^-14 times its value (code 1 becomes a subnormal), and codes come in the order of
-`spread_order`, in which a shift and a mask bring two of them there. On Blackwell
+`spread_order`, in which a shift, a mask and for some an exclusive or bring two of them there. On Blackwell
 `cvt.rn.f16x2.e2m1x2` takes them as they are stored. Either way pairs are neighbours: (0, 1), (2, 3) ...
 
 E4M3 block scales: byte << 7 is a half of 2^-8 times the value, on Hopper made 2^7 times the value. Codes

@@ -25,7 +25,9 @@ from dsv4chat.kernels.cute.sharing import WARPS, Portions, split
 STAGES_DOWN, BLOCKS_DOWN = 3, 2
 MOST_PICKS = 32
 PICK_BITS = 20
-PICKS_BYTES = 20 * MOST_PICKS  # in which `down` keeps where the picks' matrices begin, and their factors
+PICKS_BYTES = (
+    16 + 4
+) * MOST_PICKS  # in which `down` keeps where the picks' matrices begin, and their factors
 
 
 class Experts:
@@ -52,9 +54,10 @@ class Experts:
     ) -> Tensor:
         """add: (n, d), of one row perhaps in two parts; parts: as in `Linear`."""
         n, picks = x.shape[0], 1 if ids is None else ids.shape[1]
-        if ids is not None and picks > MOST_PICKS:
-            for first in range(0, picks, MOST_PICKS):
-                some = slice(first, first + MOST_PICKS)
+        most = self.machine.most_rows(self._down_bytes, MOST_PICKS)
+        if ids is not None and picks > most:
+            for first in range(0, picks, most):
+                some = slice(first, first + most)
                 shares = None if weights is None else weights[:, some].contiguous()
                 add = self(x, ids[:, some].contiguous(), shares, add, out, ahead)
             assert add is not None
@@ -69,13 +72,7 @@ class Experts:
         self.enter(x, hidden, ids, weights, rows=1, picks=picks, settled=settled)
         matrix = self.down
         units = matrix.units * picks
-        shared = (
-            sums_bytes(matrix.format, matrix.units)
-            + WARPS * STAGES_DOWN * STAGE_BYTES
-            + PICKS_BYTES
-            + units * UNIT[matrix.format] * 2
-            + ZEROS_BYTES
-        )
+        shared = self._down_bytes(picks)
         most = max(1, self.machine.blocks_at_once(shared, BLOCKS_DOWN) // n)
         share = Portions.of(most, -(-matrix.rows // 16), units, cut=parts and n == 1 and out is None)
         if out is None:
@@ -92,6 +89,13 @@ class Experts:
         ]  # fmt: skip
         self.machine.launch(matrix.kernel("down"), (share.blocks, n), THREADS, shared, arguments)
         return out
+
+    def _down_bytes(self, picks: int) -> int:
+        """Shared memory of a block of `down`."""
+        matrix = self.down
+        stages = WARPS * STAGES_DOWN * STAGE_BYTES
+        hidden = picks * matrix.units * UNIT[matrix.format] * 2
+        return sums_bytes(matrix.format, matrix.units) + stages + PICKS_BYTES + hidden + ZEROS_BYTES
 
     def _shared_in(self, x: Tensor, hidden: Tensor) -> None:
         matrix = self.gate_up

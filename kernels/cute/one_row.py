@@ -34,8 +34,6 @@ from dsv4chat.kernels.cute.units import (
 WARP_BYTES = 16 * 4  # a warp's sums of a tile
 TILE_BYTES = WARPS * WARP_BYTES
 ZEROS_BYTES = 512  # as much as a unit's x
-
-
 MANY, FEW = 16, 8  # tiles added up at a time
 MOST_UNITS = 32  # FP8's stages leave no room for many beside more activations
 

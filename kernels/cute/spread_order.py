@@ -14,5 +14,5 @@ are: `kernels.spread` does.
 """
 
 HALVES = 0x8E008E00 - (1 << 32)  # sign and magnitude of both halves, as an int32
-# How far to the left, and whether the word itself is added.
+# How far to the left, and whether the word itself is combined with that, by exclusive or.
 SHIFTS = ((6, False), (9, False), (-3, True), (2, True))

@@ -1,10 +1,10 @@
 """Weights as the decode step reads them: on the device in their stored formats, those with one input stacked.
 
 Each tensor is copied to its place in the stack before the next one is read; nothing is held twice but the
-matrix on its way. MXFP4 becomes NVFP4 where that loses nothing; on Hopper the bits of 4-bit codes are put
-where its kernels want them. Plain matrices that have to be precise (compressors, router, head) keep their
-stored type: bfloat16 values times a bfloat16 input, summed in float32, are what float32 arithmetic makes of
-them.
+matrix on its way. MXFP4 becomes NVFP4 where that loses nothing; where there are kernels, codes are put in
+the order they want (`Packed.arranged`). Plain matrices that have to be precise (compressors, router, head)
+keep their stored type: bfloat16 values times a bfloat16 input, summed in float32, are what float32 arithmetic
+makes of them.
 """
 
 from collections.abc import Callable, Sequence

@@ -10,7 +10,7 @@ from dsv4chat.kernels.packed import pack
 
 
 @pytest.mark.parametrize("shape", [(8, 128), (8, 384), (40, 128), (3, 16, 256)])
-@pytest.mark.parametrize("chunk", [1 << 28, 1024])
+@pytest.mark.parametrize("chunk", [1 << 27, 1024])
 def test_a_piece_of_a_row_goes_where_it_belongs_and_comes_back(shape, chunk, monkeypatch):
     monkeypatch.setattr("dsv4chat.kernels.grouping.CHUNK", chunk)
     stored = torch.randint(0, 256, shape, dtype=torch.uint8)
@@ -62,7 +62,7 @@ def test_a_matrix_keeps_its_values_and_its_parts(quantise):
         [one.split(3) for one in both],
         [one.split(3)[1] for one in both],
         [one.split(64) for one in both],
-        [one.split(256) for one in both],
+        [one.split(256)[1] for one in both],
         [room[torch.tensor([1, 0])] for room in count],
     ):
         assert torch.equal(a.values(torch.float32), b.values(torch.float32))

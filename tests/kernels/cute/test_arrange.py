@@ -103,6 +103,8 @@ def test_the_first_rows_of_fp8_end_with_a_tile():
     whole = matrix(pack([FP8Weight.quantize(torch.randn(300, 128))])[0])
     assert [whole.first(rows).rows for rows in (1, 128, 129, 299)] == [128, 128, 256, 300]
     assert [len(whole.first(rows).scales) for rows in (1, 128, 129, 299)] == [1, 1, 2, 3]
+    assert not whole.exact
+    assert not whole.first(1).exact  # its memory is in rows
 
 
 def test_what_is_fetched_ahead_is_two_runs_of_memory_and_neighbours_are_one():

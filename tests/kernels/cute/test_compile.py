@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 
 SHARED = (
     "import os, json; os.environ['CUTE_DSL_ARCH'] = 'sm_90a'\n"
-    "from dsv4chat.kernels.cute import gemv, units, down_kernel, connection_kernel, router_kernel\n"
+    "from dsv4chat.kernels.cute import gemv, units, down_kernel, connection_kernel, router_kernel, one_row\n"
     "from dsv4chat.kernels.cute import attention_kernel, attention_merge_kernel, attention_staging\n"
     "from dsv4chat.kernels.cute import index_choose_kernel, index_scores_kernel, prefetching, rows_kernel\n"
 )
@@ -109,7 +109,10 @@ def test_host_and_kernels_agree_on_sizes():
         "'blocks': {f.name: f.blocks for f in units.FORMATS},"
         "'unit': {f.name: f.unit for f in units.FORMATS},"
         "'chunk': {f.name: f.columns for f in units.FORMATS},"
-        "'down': down_kernel.STAGES, 'picks': down_kernel.MOST_PICKS,"
+        "'down': down_kernel.STAGES, 'picks': [down_kernel.MOST_PICKS, down_kernel.PICKS_BYTES],"
+        "'few': one_row.FEW * one_row.TILE_BYTES, 'many': one_row.MANY * one_row.TILE_BYTES,"
+        "'nvfp4': one_row.MANY * one_row.TILE_BYTES,"
+        "'units': one_row.MOST_UNITS, 'zeros': one_row.ZEROS_BYTES,"
         "'pick_bits': down_kernel.PICK_BITS, 'attention': attention_kernel.SHARED_BYTES,"
         "'merge': attention_merge_kernel.QUARTERS * attention_staging.D // 4,"
         "'connection': [connection_kernel.PARTS, connection_kernel.THREADS, connection_kernel.SHARED_BYTES],"
@@ -131,7 +134,12 @@ def test_host_and_kernels_agree_on_sizes():
         "unit": arrange.UNIT,
         "chunk": arrange.CHUNK,
         "down": experts.STAGES_DOWN,
-        "picks": experts.MOST_PICKS,
+        "picks": [experts.MOST_PICKS, experts.PICKS_BYTES],
+        "few": products.sums_bytes("fp8", products.MOST_UNITS + 1),
+        "many": products.sums_bytes("fp8", products.MOST_UNITS),
+        "nvfp4": products.sums_bytes("nvfp4", products.MOST_UNITS + 1),
+        "units": products.MOST_UNITS,
+        "zeros": products.ZEROS_BYTES,
         "pick_bits": experts.PICK_BITS,
         "attention": attending.SHARED_BYTES,
         "merge": attending.MERGE_THREADS,
