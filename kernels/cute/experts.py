@@ -25,9 +25,8 @@ from dsv4chat.kernels.cute.sharing import WARPS, Portions, split
 STAGES_DOWN, BLOCKS_DOWN = 3, 2
 MOST_PICKS = 32
 PICK_BITS = 20
-PICKS_BYTES = (
-    16 + 4
-) * MOST_PICKS  # in which `down` keeps where the picks' matrices begin, and their factors
+# In which `down` keeps where the picks' matrices begin, and their factors.
+PICKS_BYTES = (16 + 4) * MOST_PICKS
 
 
 class Experts:
@@ -40,6 +39,7 @@ class Experts:
         self.inner = down.columns
         # The kernel takes one factor an expert.
         self.down_factors = None if down.factors is None else down.factors[..., 0].contiguous()
+        self.most_picks = machine.most_rows(self._down_bytes, MOST_PICKS)
 
     def __call__(
         self,
@@ -54,10 +54,9 @@ class Experts:
     ) -> Tensor:
         """add: (n, d), of one row perhaps in two parts; parts: as in `Linear`."""
         n, picks = x.shape[0], 1 if ids is None else ids.shape[1]
-        most = self.machine.most_rows(self._down_bytes, MOST_PICKS)
-        if ids is not None and picks > most:
-            for first in range(0, picks, most):
-                some = slice(first, first + most)
+        if ids is not None and picks > self.most_picks:
+            for first in range(0, picks, self.most_picks):
+                some = slice(first, first + self.most_picks)
                 shares = None if weights is None else weights[:, some].contiguous()
                 add = self(x, ids[:, some].contiguous(), shares, add, out, ahead)
             assert add is not None

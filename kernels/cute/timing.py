@@ -8,7 +8,7 @@ from dsv4chat.kernels.cute import arrange, attending, connection, products
 from dsv4chat.kernels.cute.experts import Experts
 from dsv4chat.kernels.cute.machine import Machine
 from dsv4chat.kernels.cute.measuring import Sizes, Timed, activations, copies, random_bytes, replay_seconds
-from dsv4chat.kernels.cute.timing_pairs import in_one_launch
+from dsv4chat.kernels.cute.timing_pairs import in_one_launch, shared_experts
 from dsv4chat.kernels.kv_rows import Fp8Rows
 from dsv4chat.kernels.step_operations import AttentionSizes, ConnectionWeights
 
@@ -69,9 +69,8 @@ def _grouped(machine: Machine, s: Sizes, format: str, rows: int) -> Timed:
 
 
 def _shared(machine: Machine, s: Sizes, format: str, rows: int) -> Iterator[Timed]:
-    one = copies(format, (2 * s.inner, s.hidden), machine.device)
-    two = copies(format, (s.hidden, s.inner), machine.device)[: len(one)]
-    calls = [Experts(machine, a, b, 10.0) for a, b in zip(one, two * len(one), strict=False)]
+    calls = shared_experts(machine, s, format)
+    one, two = calls[0].gate_up, calls[0].down
     x = activations(rows, s.hidden, machine.device)
     hidden = torch.empty(rows, s.inner, dtype=torch.float16, device=machine.device)
     outs = [torch.empty(rows, s.hidden, device=machine.device) for _ in calls]
@@ -81,12 +80,12 @@ def _shared(machine: Machine, s: Sizes, format: str, rows: int) -> Iterator[Time
             call.enter(x, hidden, None, None, rows=rows, picks=1)
 
     seconds = replay_seconds(enter_all, len(calls))
-    yield Timed(s.name, "shared expert, w1 + w3", one[0].kernel("gate_up"), one[0].nbytes, seconds, rows)
+    yield Timed(s.name, "shared expert, w1 + w3", one.kernel("gate_up"), one.nbytes, seconds, rows)
     seconds = replay_seconds(
         lambda: [call(x, out=out) for call, out in zip(calls, outs, strict=True)], len(calls)
     )
-    size = one[0].nbytes + two[0].nbytes
-    yield Timed(s.name, "shared expert, both", two[0].kernel("linear"), size, seconds, rows)
+    size = one.nbytes + two.nbytes
+    yield Timed(s.name, "shared expert, both", two.kernel("linear"), size, seconds, rows)
 
 
 def _experts(machine: Machine, s: Sizes, rows: int) -> Iterator[Timed]:

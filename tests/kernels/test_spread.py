@@ -23,15 +23,8 @@ def halves_of(spread: int, pair: int) -> list[float]:
 
 def test_words_in_order_are_as_many_as_words_stored():
     """Each of the 32 bits alone, and no bit: linear, so they must be independent."""
-    words = (
-        spread_(
-            torch.cat([torch.zeros(1, dtype=torch.int32), 1 << torch.arange(32, dtype=torch.int32)]).view(
-                torch.uint8
-            )
-        )
-        .view(torch.int32)
-        .tolist()
-    )
+    stored = torch.cat([torch.zeros(1, dtype=torch.int32), 1 << torch.arange(32, dtype=torch.int32)])
+    words = spread_(stored.view(torch.uint8)).view(torch.int32).tolist()
     assert words[0] == 0
     independent: dict[int, int] = {}
     for word in words[1:]:
@@ -67,6 +60,7 @@ def test_a_matrix_keeps_its_values_in_the_other_order():
     assert changed.spread
     assert not torch.equal(changed.codes, packed.codes)
     again = changed.arranged(spread=True)
+    assert again.codes is changed.codes
     assert torch.equal(again.values(torch.float32), packed.values(torch.float32))
     parts = (packed, changed)
     for a, b in (
